@@ -39,11 +39,13 @@ pub mod parquet;
 pub mod repetition;
 pub mod run_figures;
 pub mod scalability_words;
+pub mod screen;
 pub mod search_words;
 pub mod stored;
 pub mod tables;
 pub mod text;
 pub mod transmit;
+pub mod view;
 pub mod visible;
 
 #[cfg(any(test, feature = "testing"))]

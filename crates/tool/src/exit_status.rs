@@ -33,6 +33,18 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// The end with this exit status.
+    pub fn of_status(status: u8) -> Exit {
+        match status {
+            0 => Exit::Complete,
+            1 => Exit::Failed,
+            2 => Exit::Usage,
+            3 => Exit::Missed,
+            130 => Exit::Interrupted,
+            other => Exit::Other(other),
+        }
+    }
+
     /// The exit status.
     pub fn status(self) -> u8 {
         match self {

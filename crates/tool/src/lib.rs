@@ -24,6 +24,7 @@ pub mod metrics;
 #[cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod native;
 pub mod output;
+pub mod paper;
 pub mod serve;
 pub mod short_help;
 #[cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -345,11 +345,23 @@ fn is_pipe(metadata: &fs::Metadata) -> bool {
 /// # Errors
 /// Returns the system's error when standard output is closed, its reader is gone, or there is no room.
 pub fn print(report: &[u8]) -> io::Result<()> {
+    write_out(&visible::report(report))
+}
+
+/// Prints text as a layout of terminals drew it: its words are printable, and its sequences are its own.
+///
+/// # Errors
+/// Returns the errors of [`print`].
+pub fn print_screen(text: &str) -> io::Result<()> {
+    write_out(text.as_bytes())
+}
+
+fn write_out(bytes: &[u8]) -> io::Result<()> {
     let open = || {
         sys::check_stdout()?;
         Ok(io::stdout())
     };
-    patiently(open, &visible::report(report))
+    patiently(open, bytes)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
 }
 

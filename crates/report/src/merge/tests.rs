@@ -13,7 +13,8 @@ use super::*;
 use crate::comparison::{StoredFile, side_of};
 use crate::document::ChangeResult;
 use crate::example::{BUILD, Run, sample};
-use crate::text::render;
+use crate::screen::Paper;
+use crate::text::{Detail, run};
 use crate::{json, markdown, repetition};
 
 /// The result of a run that made the requests with these numbers, some of which failed or were never sent.
@@ -122,7 +123,7 @@ fn a_sum_is_a_result_that_is_shown_and_read_again() {
     assert_eq!(sum.labels.keys().collect::<Vec<_>>(), ["branch"], "what holds of all");
     let bytes = json::render(&sum);
     assert!(Document::read(&bytes).expect("a result") == sum);
-    let text = render(&sum);
+    let text = run(&sum, Detail::Everything, Paper::default());
     assert!(text.contains("\nMerged       the sum of 2 results: a.json "), "{text}");
     assert!(text.contains("So say all 2 results"), "{text}");
     // A sum may be a part of a sum.
@@ -166,8 +167,12 @@ fn a_change_of_a_part_is_said_of_the_part_and_not_of_the_sum() {
     let sum = merged(&parts(&documents), BUILD).expect("a sum");
     assert_eq!((sum.steady, &sum.change), (Some(false), &None));
     assert_eq!((sum.merged[0].steady, &sum.merged[1].change), (Some(true), &documents[1].change));
-    let text = render(&sum);
-    assert!(text.contains("b.json was not steady: p50 180 us before 6.2 s, 121 us after."), "{text}");
+    let text = run(&sum, Detail::Everything, Paper::default());
+    assert!(
+        text.replace("\n         ", " ")
+            .contains("b.json was not steady: p50 was 180 us before 6.2 s and 121 us after."),
+        "{text}"
+    );
     let summary = String::from_utf8(markdown::render(&sum)).expect("UTF-8");
     assert!(summary.contains("- **NOT STEADY**: results of the sum: b.json\n"), "{summary}");
 }
@@ -175,8 +180,8 @@ fn a_change_of_a_part_is_said_of_the_part_and_not_of_the_sum() {
 #[test]
 fn a_sum_says_why_it_has_no_intervals_and_not_that_a_run_was_short() {
     let sum = merged(&parts(&shares(0..500, 2)), BUILD).expect("a sum");
-    let text = render(&sum);
-    assert!(text.contains("\nNo intervals: results were merged, which keep no windows of time.\n"), "{text}");
+    let text = run(&sum, Detail::Everything, Paper::default());
+    assert!(text.contains("\nNo intervals: results were merged, which keep no windows of time\n"), "{text}");
     assert!(!text.contains("too short"), "{text}");
 }
 
@@ -196,7 +201,7 @@ fn a_sum_of_runs_that_went_on_until_they_were_sure_is_not_said_to_be_unsure() {
     }
     let sum = merged(&parts(&documents), BUILD).expect("a sum");
     assert!(sum.until.is_none());
-    let text = render(&sum);
+    let text = run(&sum, Detail::Everything, Paper::default());
     assert!(!text.contains("UNTIL"), "{text}");
 }
 

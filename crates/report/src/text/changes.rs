@@ -9,7 +9,7 @@ use pummel_measure::words::counted;
 use super::units::plain;
 
 /// The rate of group number `index` of a plan, as words that follow `open loop`; empty where the group has none.
-pub(super) fn rate_words(plan: &Plan, index: usize, group: &Group) -> String {
+pub(crate) fn rate_words(plan: &Plan, index: usize, group: &Group) -> String {
     let Some(mean) = group.rate else { return String::new() };
     if index > 0 || plan.changes.is_nothing() {
         return format!(" at {} req/s", plain(mean));

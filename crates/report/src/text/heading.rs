@@ -6,14 +6,12 @@ use pummel_logic::plan::{
     TraceReplay, Work, labels_text,
 };
 use pummel_logic::time::from_seconds;
-use pummel_measure::measurement::Status;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, grouped};
 
 use super::changes::{event_words, rate_words};
 use super::page::Page;
-use super::steadiness::goal_words;
-use super::units::{duration_text, plain};
+use super::units::plain;
 use crate::document::Document;
 use crate::numbers::number;
 
@@ -22,46 +20,9 @@ const MERGED_SHOWN_MAX: usize = 8;
 
 pub(super) fn heading(page: &mut Page, document: &Document) {
     let plan = &document.plan;
-    let status = match document.status {
-        Status::Complete => document.outcome.headline().unwrap_or("complete"),
-        Status::Partial => "PARTIAL",
-        Status::Interrupted => "INTERRUPTED",
-    };
-    let version = &document.tool.version;
-    // Of a run that lasted for milliseconds, two digits of a second do not fit the rate beside them.
-    let measured = match document.seconds {
-        seconds if seconds > 0.0 && seconds < 0.1 => duration_text(seconds),
-        seconds => format!("{seconds:.2} s"),
-    };
-    let mut line = format!("pummel {version}: {status}, {measured} measured");
-    if document.verify.failed > 0 {
-        line += ", WRONG VALUES FOUND";
-    } else if document.verify.stale > 0 {
-        line += ", STALE VALUES FOUND";
-    }
-    line += goal_words(document);
-    if document.until.as_ref().is_some_and(|until| !until.reached) {
-        line += ", UNTIL NOT REACHED";
-    }
-    for failure in document.failures() {
-        let words = if failure.is_known { "FAILED ON" } else { "NOT JUDGED:" };
-        line += &format!(", {words} {}", failure.on.name().to_uppercase());
-    }
-    page.line(&line);
-    if document.tool.profile == "quick" {
-        page.field(
-            "Build",
-            "profile quick, for a first look: figures of speed want the release build (make build)",
-        );
-    }
+    page.line("");
     if !document.merged.is_empty() {
         page.field("Merged", &merged(document));
-    }
-    if let Some(words) = document.outcome_words() {
-        page.field("Outcome", &words);
-    }
-    if let Some(reason) = &document.reason {
-        page.field("Reason", reason);
     }
     page.field("Servers", &servers(document));
     if plan.route != Route::All {

@@ -1,5 +1,4 @@
-//! The two answers of the report, how far its times may be believed and what set the rate or the waiting, with what was
-//! seen of the servers.
+//! What was seen of the servers, and how much of each resource was used.
 
 use pummel_measure::evidence::provenance::Provenance;
 use pummel_measure::recorder::Span;
@@ -20,7 +19,7 @@ const SERVERS_SHOWN_MAX: usize = 16;
 /// A hash slot that took less than this share of its server's main thread is not shown.
 const SLOT_SHARE_SHOWN: f64 = 0.1;
 
-/// Adds what was seen of the servers and used of each resource, and the two answers.
+/// Adds what was seen of the servers and used of each resource.
 pub(super) fn judgement(page: &mut Page, document: &Document) {
     if let Some(evidence) = &document.evidence {
         seen(page, document, evidence);
@@ -28,12 +27,6 @@ pub(super) fn judgement(page: &mut Page, document: &Document) {
     machines(page, &document.machine);
     if let Some(verdict) = document.verdict.as_ref().filter(|verdict| !verdict.headroom.is_empty()) {
         page.field("Used", &used(&verdict.headroom));
-    }
-    if let Some(trust) = &document.trust {
-        page.field("Trust", &trust.says);
-    }
-    if let Some(verdict) = &document.verdict {
-        page.field("Limit", &verdict.says);
     }
 }
 

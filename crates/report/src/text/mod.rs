@@ -21,19 +21,52 @@ use pummel_logic::plan::Clock;
 use pummel_logic::protocol::Fault;
 use pummel_measure::words::{counted, grouped};
 
+pub(crate) use self::changes::rate_words;
+pub(crate) use self::steadiness::words as steadiness_words;
+
 use self::around::around;
 use self::heading::heading;
 use self::judgement::judgement;
 use self::page::Page;
 use self::server_stats::server_stats;
 use self::tables::tables;
-use self::units::{byte_text, duration_text, micros_text};
+use self::units::{byte_text, duration_text};
 use crate::document::{Document, FailOnAnswer, RequestTotals, VerifyResult};
 use crate::numbers::number;
-use crate::{calibration_words, transmit};
+use crate::screen::{Paper, draw};
+use crate::view::run::TimesWanted;
+use crate::{calibration_words, transmit, view, visible};
 
-/// The report, with a line end after each line.
-pub fn render(document: &Document) -> String {
+/// How much the text of a run has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// One line, for scripts.
+    Line,
+    /// One screen, the answer first.
+    #[default]
+    Screen,
+    /// The screen with the five times of all operations and of each.
+    Times,
+    /// The screen with the five times, and everything else that the result has.
+    Everything,
+}
+
+/// Text of a run, with a line end after each line.
+pub fn run(document: &Document, detail: Detail, paper: Paper) -> String {
+    match detail {
+        Detail::Line => format!("{}\n", view::run::brief(document)),
+        Detail::Screen => draw(&view::run::view(document, TimesWanted::Response), paper),
+        Detail::Times => draw(&view::run::view(document, TimesWanted::Full), paper),
+        Detail::Everything => {
+            let screen =
+                draw(&view::run::view(document, TimesWanted::Full), Paper { has_hints: false, ..paper });
+            screen + &details(document)
+        }
+    }
+}
+
+/// What a result has beside its screen, with a line end after each line.
+fn details(document: &Document) -> String {
     let mut page = Page::default();
     heading(&mut page, document);
     for group in &document.groups {
@@ -62,10 +95,9 @@ pub fn render(document: &Document) -> String {
     generator(&mut page, document);
     server_stats(&mut page, document);
     steadiness::ends(&mut page, document);
-    goals(&mut page, document);
     failures(&mut page, document);
     judgement(&mut page, document);
-    page.text
+    visible::text(&page.text).into_owned()
 }
 
 /// Requests of the measured phase that got no answer.
@@ -286,21 +318,6 @@ fn clock(document: &Document) -> String {
     format!("the kernel's receive stamps; {}", notes.join("; "))
 }
 
-fn goals(page: &mut Page, document: &Document) {
-    for goal in &document.goals {
-        let reached = match (goal.reached_us, goal.above_us) {
-            (Some(us), _) => micros_text(us),
-            (None, Some(us)) => format!("> {}", micros_text(us)),
-            (None, None) => "unknown".to_owned(),
-        };
-        let met = steadiness::met_words(goal.met);
-        let name = format!("p{}", number_plain(goal.quantile * 100.0));
-        let limit = micros_text(goal.limit_us);
-        let doubt = if document.is_trusted() { "" } else { ", partly added by pummel" };
-        page.field("Goal", &format!("response time {name} within {limit}: {met} ({reached}{doubt})"));
-    }
-}
-
 /// The faults that `--fail-on` names, and whether the run had them.
 fn failures(page: &mut Page, document: &Document) {
     let words = document.plan.fail_on.iter().map(|on| {
@@ -315,9 +332,4 @@ fn failures(page: &mut Page, document: &Document) {
     if !words.is_empty() {
         page.field("Fail on", &words);
     }
-}
-
-/// A number without digits that say nothing, such as the 99.9 of a quantile.
-fn number_plain(value: f64) -> String {
-    ((value * 1e6).round() / 1e6).to_string()
 }

@@ -9,7 +9,7 @@ use crate::document::{ChangeResult, Document, MergedResult, UntilOutcome};
 use crate::numbers::number;
 
 /// What changed in a run that was not at one level; `None` where nothing did.
-pub(super) fn words(document: &Document) -> Option<String> {
+pub(crate) fn words(document: &Document) -> Option<String> {
     if document.steady != Some(false) {
         return None;
     }
@@ -17,9 +17,7 @@ pub(super) fn words(document: &Document) -> Option<String> {
         return Some(merged_words(&document.merged));
     }
     let what = document.change.as_ref().map_or_else(|| document.unsteady_words(), change_words);
-    Some(format!(
-        "not steady: {what}. The figures are those of the whole run, and how sure they are is not known."
-    ))
+    Some(format!("{what}: no intervals"))
 }
 
 /// Which of the results that were added up were not steady, and why the first of them was not.
@@ -46,7 +44,7 @@ fn change_words(change: &ChangeResult) -> String {
         (_, Some(share)) => percent(share),
     };
     let (before, after) = (text(change.before), text(change.after));
-    format!("{} {before} before {:.1} s, {after} after", change.figure, change.at_s)
+    format!("{} was {before} before {:.1} s and {after} after", change.figure, change.at_s)
 }
 
 /// Adds how the warm-up and the measurement ended, where that was decided while they went on.
@@ -69,24 +67,5 @@ fn until_words(until: &UntilOutcome) -> String {
     match until.reached {
         true => format!("{known} ({asked} asked for)"),
         false => format!("{known}, {asked} WAS NOT REACHED"),
-    }
-}
-
-/// What became of goals, for the first line: nothing where all were met.
-pub(super) fn goal_words(document: &Document) -> &'static str {
-    let is_any = |met: Option<bool>| document.goals.iter().any(|goal| goal.met == met);
-    match (is_any(Some(false)), is_any(None)) {
-        (true, _) => ", GOAL MISSED",
-        (false, true) => ", GOAL UNDECIDED: NOT STEADY",
-        (false, false) => "",
-    }
-}
-
-/// What became of one goal.
-pub(super) fn met_words(met: Option<bool>) -> &'static str {
-    match met {
-        Some(true) => "met",
-        Some(false) => "MISSED",
-        None => "UNDECIDED, met on one side of the change only",
     }
 }

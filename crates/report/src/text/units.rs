@@ -3,7 +3,7 @@
 use pummel_logic::time::Nanos;
 use pummel_measure::summary::time_text;
 
-use crate::numbers::{grouped, number};
+use crate::numbers::number;
 
 /// A time of a result in microseconds, with the unit that suits it.
 pub(super) fn micros_text(us: f64) -> String {
@@ -13,16 +13,6 @@ pub(super) fn micros_text(us: f64) -> String {
 /// A time of a result in seconds, with the unit that suits it.
 pub(super) fn duration_text(seconds: f64) -> String {
     time_text((seconds * 1e9).round() as Nanos)
-}
-
-/// A time in seconds that is an estimate: whole seconds, minutes or hours, rounded up.
-pub(super) fn rough_text(seconds: f64) -> String {
-    let (unit_s, unit) = match seconds {
-        s if s <= 120.0 => (1.0, "s"),
-        s if s <= 7_200.0 => (60.0, "min"),
-        _ => (3_600.0, "h"),
-    };
-    format!("{} {unit}", grouped((seconds / unit_s).ceil() as u64))
 }
 
 /// A number as people write it: no zeros at the end of a fraction.
@@ -43,15 +33,4 @@ pub(super) fn byte_text(bytes: u64) -> String {
         unit = next;
     }
     if unit == "B" { format!("{bytes} B") } else { format!("{} {unit}", number(value)) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn estimates_are_whole_seconds_minutes_or_hours() {
-        let texts = [7.2, 120.0, 157.0, 1_322.4, 7_201.0, 5e6].map(rough_text);
-        assert_eq!(texts, ["8 s", "120 s", "3 min", "23 min", "3 h", "1,389 h"]);
-    }
 }

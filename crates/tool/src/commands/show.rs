@@ -1,6 +1,6 @@
 //! `pummel show`: a stored result in the form of choice, as the run itself would have printed it.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -9,7 +9,8 @@ use pummel_measure::recorder::Span;
 use crate::commands::stored::{StoredResult, load};
 use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
 use crate::job::UsageError;
-use crate::output::print;
+use crate::output::{print, print_screen};
+use crate::paper::ScreenArgs;
 use crate::stderr::say;
 use crate::values::nearest::hint;
 use pummel_report::document::Document;
@@ -30,6 +31,12 @@ pub struct ShowArgs {
     /// Operation for --format hgrm. Default: all together
     #[arg(long, value_name = "OP")]
     pub op: Option<String>,
+    /// Print one line for scripts
+    #[arg(short, long, conflicts_with_all = ["times", "verbose"])]
+    pub quiet: bool,
+    /// The text for people.
+    #[command(flatten)]
+    pub screen: ScreenArgs,
     /// Time for --format hgrm. Default: response
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub span: Option<Span>,
@@ -113,7 +120,10 @@ pub fn show(args: &ShowArgs) -> Exit {
 
 fn of_run(args: &ShowArgs, document: &Document, format: ShowFormat) -> Exit {
     match format {
-        ShowFormat::Text | ShowFormat::Json => out(text::render(document).as_bytes()),
+        ShowFormat::Text | ShowFormat::Json => {
+            let shown = text::run(document, args.screen.detail(args.quiet), args.screen.paper());
+            end_of(print_screen(&shown))
+        }
         ShowFormat::Markdown => out(&markdown::render(document)),
         ShowFormat::Csv => out(&csv::render(document)),
         ShowFormat::Hgrm => {
@@ -151,7 +161,11 @@ fn refuse(flag: &str, value: String, accepted: &str) -> Exit {
 }
 
 fn out(bytes: &[u8]) -> Exit {
-    match print(bytes) {
+    end_of(print(bytes))
+}
+
+fn end_of(printed: io::Result<()>) -> Exit {
+    match printed {
         Ok(()) => Exit::Complete,
         // A reader that has read enough may go.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Complete,

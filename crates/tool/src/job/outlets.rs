@@ -129,6 +129,7 @@ impl Outlets {
                     let text = String::from_utf8_lossy(&shown);
                     self.with_output(|output| output.add_report(&text));
                 }
+                Word::Screen(text) => self.with_output(|output| output.add_report(&text)),
                 Word::Bar(_) if self.shows_block => {}
                 Word::Bar(bar) => self.draw(bar),
                 Word::Samples(lines) => {
@@ -144,7 +145,12 @@ impl Outlets {
         match word {
             Word::Line(line) => say(line),
             Word::Error(text) | Word::Log(text) => stderr::write(text),
-            Word::Output(_) | Word::Report(_) | Word::Progress(_) | Word::Bar(_) | Word::Samples(_) => {}
+            Word::Output(_)
+            | Word::Report(_)
+            | Word::Screen(_)
+            | Word::Progress(_)
+            | Word::Bar(_)
+            | Word::Samples(_) => {}
         }
     }
 

@@ -9,6 +9,7 @@ use pummel_logic::plan::{FileRole, Plan};
 
 use crate::metrics::options::MetricsArgs;
 use crate::output::{Output, is_one_file, names_standard_output};
+use crate::paper::ScreenArgs;
 use crate::stderr::say;
 use pummel_report::forms::{FORMS, Form};
 
@@ -23,8 +24,10 @@ const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 pub struct Outputs {
     /// What goes to standard output at the end.
     pub format: ReportFormat,
-    /// No progress on standard error.
+    /// One line of text on standard output, and no progress on standard error.
     pub quiet: bool,
+    /// The text for people.
+    pub screen: ScreenArgs,
     /// The files of the result.
     pub files: ResultPaths,
     /// The metrics of the runs.

@@ -142,6 +142,8 @@ pub enum Word {
     Output(String),
     /// Text of standard output that is never dropped while standard output is there.
     Report(Vec<u8>),
+    /// Text of standard output that is never dropped, and that a layout has made printable: its sequences are its own.
+    Screen(String),
     /// What the bar of a phase shows.
     Bar(Bar),
     /// The lines of the file of samples that a front has of its own.
@@ -191,6 +193,11 @@ impl StyleOutput {
     /// Adds text of standard output that is never dropped.
     pub fn report(&mut self, bytes: impl Into<Vec<u8>>) {
         self.words.push(Word::Report(bytes.into()));
+    }
+
+    /// Adds text of standard output as a layout of terminals drew it.
+    pub fn screen(&mut self, text: String) {
+        self.words.push(Word::Screen(text));
     }
 
     /// Changes the bar.

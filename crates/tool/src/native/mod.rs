@@ -806,6 +806,7 @@ fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
     Ok(Outputs {
         format,
         quiet: args.quiet,
+        screen: args.screen,
         files,
         metrics: args.metrics.clone(),
         block: !args.quiet,

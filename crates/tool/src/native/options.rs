@@ -20,6 +20,7 @@ use crate::native::phase_file::{PhaseFile, phase_file};
 use crate::native::result_options::{ResultArgs, ResultFileArgs};
 use crate::native::trace_args::TraceArgs;
 use crate::native::typed_rate::{self, Stage, TypedRate};
+use crate::paper::ScreenArgs;
 use crate::values;
 use crate::values::nearest::hint;
 use crate::values::{Measure, UnreadDist, UnreadPopularity, UntilEviction, ValueError, WarmUpTime};
@@ -616,9 +617,12 @@ pub struct OutputArgs {
     /// Form of the report on standard output. Default: text
     #[arg(long, value_enum)]
     pub format: Option<ReportFormat>,
-    /// Show no progress
-    #[arg(long)]
+    /// Print one line for scripts, and no progress
+    #[arg(short, long, conflicts_with_all = ["times", "verbose"])]
     pub quiet: bool,
+    /// The text for people.
+    #[command(flatten)]
+    pub screen: ScreenArgs,
     /// Show the run full screen in the terminal: rates, times, errors, the generator. The key ? lists all keys
     #[cfg(feature = "live")]
     #[arg(long, conflicts_with = "quiet")]

@@ -3,8 +3,7 @@
 use pummel_engine::run::RunError;
 use pummel_logic::plan::Work;
 use pummel_logic::time::seconds;
-use pummel_measure::measurement::{Slice, Status};
-use pummel_measure::outcome::RunOutcome;
+use pummel_measure::measurement::Slice;
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Quantile, time_text};
 
@@ -13,17 +12,19 @@ use crate::job::hints::Obstacle;
 use crate::job::runner::NotRun;
 use crate::job::style::{Bar, Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Outputs, ReportFormat};
-use pummel_report::Report;
+use crate::paper::ScreenArgs;
 use pummel_report::anonymous::document_of;
 use pummel_report::document::slice_rate;
-use pummel_report::text::render;
-use pummel_report::{json, markdown};
+use pummel_report::view::run::Headline;
+use pummel_report::{json, markdown, text};
 
 /// The words of `pummel run` and `pummel load`.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeStyle {
-    /// No progress is shown.
+    /// No progress is shown, and one line at the end.
     quiet: bool,
+    /// The text for people.
+    screen: ScreenArgs,
     /// The form of standard output.
     format: ReportFormat,
 }
@@ -31,7 +32,7 @@ pub struct NativeStyle {
 impl NativeStyle {
     /// The words that go with these outputs.
     pub fn new(outputs: &Outputs) -> NativeStyle {
-        NativeStyle { quiet: outputs.quiet, format: outputs.format }
+        NativeStyle { quiet: outputs.quiet, screen: outputs.screen, format: outputs.format }
     }
 }
 
@@ -42,7 +43,6 @@ impl Style for NativeStyle {
             Event::Notice(words) => out.line(format_args!("WARNING: {words}")),
             Event::RunOver(..) => out.bar(Bar::End),
             _ if self.quiet => {}
-            Event::Announced(plan) => out.line(format_args!("seed {}", plan.seed)),
             Event::PhaseBegan(phase, _) => {
                 out.bar(Bar::End);
                 if let Work::Load(_) = phase.work {
@@ -68,7 +68,13 @@ impl Style for NativeStyle {
                 // A table of zeros says nothing.
                 ReportFormat::Text if obstacle.is_some() => {}
                 ReportFormat::Markdown => out.report(markdown::render(&document_of(&ended.report))),
-                ReportFormat::Text => out.report(render(&document_of(&ended.report)).into_bytes()),
+                ReportFormat::Text => {
+                    out.screen(text::run(
+                        &document_of(&ended.report),
+                        self.screen.detail(self.quiet),
+                        self.screen.paper(),
+                    ));
+                }
             }
         }
         exit_of(ended)
@@ -123,29 +129,9 @@ fn line(slice: &Slice) -> String {
     )
 }
 
-/// Whether the run had a fault that `--fail-on` names.
-fn has_failed(report: &Report<'_>) -> bool {
-    !report.plan.fail_on.is_empty() && !document_of(report).failures().is_empty()
-}
-
 fn exit_of(ended: &Ended<'_>) -> Exit {
     if let Some(NotRun::Here(RunError::Plan(_) | RunError::Tls(_))) = ended.refused {
         return Exit::Usage;
     }
-    let measurement = ended.report.measurement;
-    match measurement.status {
-        Status::Interrupted => Exit::Interrupted,
-        Status::Partial => Exit::Failed,
-        Status::Complete if ended.report.summary.ending.outcome == RunOutcome::Failed => Exit::Failed,
-        Status::Complete => {
-            let failed = measurement.verify.failed > 0 || measurement.verify.stale > 0;
-            let summary = ended.report.summary;
-            let is_short = summary.until.is_some_and(|until| !until.is_reached);
-            if failed || is_short || summary.missed_a_goal() || has_failed(&ended.report) {
-                Exit::Missed
-            } else {
-                Exit::Complete
-            }
-        }
-    }
+    Exit::of_status(Headline::of(&document_of(&ended.report)).status)
 }

@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 
 use pummel_engine::backend::uring::Uring;
 use pummel_report::document::Document;
-use pummel_report::text::render;
+use pummel_report::screen::Paper;
+use pummel_report::text::{Detail, run};
 use pummel_tool::commands::schema::SchemaName;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, kill_process};
@@ -891,7 +892,16 @@ impl Ended {
         let is_of_one_run = value.get("plan").is_some() && value.get("command").is_none();
         if self.text.starts_with("pummel ") && is_of_one_run {
             let document = Document::read(text.as_bytes()).expect("the result of a run");
-            assert_eq!(render(&document), self.text, "what is shown of the result is what the run printed");
+            let details = [Detail::Line, Detail::Screen, Detail::Times, Detail::Everything];
+            let is_shown =
+                details.iter().any(|detail| run(&document, *detail, Paper::default()) == self.text);
+            let screen = || run(&document, Detail::Screen, Paper::default());
+            assert!(
+                is_shown,
+                "what is shown of the result is not what the run printed:\n{}\n{}",
+                self.text,
+                screen()
+            );
         }
         Json(value)
     }

@@ -1,0 +1,25 @@
+//! The two answers of a run: how far its times may be believed, and what set the rate or the waiting.
+
+use super::headline::{Headline, Word};
+use crate::document::Document;
+use crate::view::{Line, Text, Tone};
+
+/// The words of a trust that is none.
+const UNRELIABLE: &str = "NOT RELIABLE";
+
+/// How far the times may be believed.
+pub(super) fn trust(document: &Document) -> Option<Line> {
+    let trust = document.trust.as_ref()?;
+    let text = match trust.says.strip_prefix(UNRELIABLE) {
+        Some(rest) => Text::default().and(Tone::Warning, UNRELIABLE).and(Tone::Plain, rest),
+        None => Text::plain(&trust.says),
+    };
+    Some(Line::new("Trust", text))
+}
+
+/// What set the rate, or the waiting; `None` for a run that failed of errors, which no resource explains.
+pub(super) fn limit(document: &Document, headline: &Headline) -> Option<Line> {
+    let verdict = document.verdict.as_ref()?;
+    let is_of_errors = headline.has(Word::Failed) && verdict.limit == "none";
+    (!is_of_errors).then(|| Line::new("Limit", Text::plain(&verdict.says)))
+}

@@ -1,0 +1,74 @@
+//! The view of one run: what ran, what came of it, how far it may be believed, what the limit was, and the times.
+
+mod headline;
+mod judgement;
+mod notices;
+mod ran;
+mod result;
+mod times;
+
+#[cfg(test)]
+mod tests;
+
+use super::{Line, Text, View};
+use crate::document::Document;
+
+pub use self::headline::{Headline, Word};
+pub use self::times::{FULL_TIMES, RESPONSE, TimesWanted};
+
+/// The most lines of notices that stand between a result and its trust.
+const NOTICES_MAX: usize = 5;
+
+/// The view of a run, with these times.
+pub fn view(document: &Document, times: TimesWanted) -> View {
+    let headline = Headline::of(document);
+    let mut lines = vec![Line::new("Result", result::result(document, &headline))];
+    lines.extend(shortened(notices::before_trust(document)));
+    // A run that failed has few replies, which are no measurement.
+    let is_measured = document.totals.completed > 0 && !headline.has(Word::Failed);
+    if is_measured {
+        lines.extend(judgement::trust(document));
+    }
+    lines.extend(judgement::limit(document, &headline));
+    if is_measured && !headline.has(Word::Overloaded) {
+        lines.extend(notices::unsteady(document));
+    }
+    if headline.is_in_capitals() {
+        lines.push(Line::new("Seed", Text::plain(document.plan.seed.to_string())));
+    }
+    let (tables, notes) = match is_measured {
+        true => (times::tables(document, times), times::notes(document, times)),
+        false => (Vec::new(), result::few_replies(document).into_iter().collect()),
+    };
+    View { ran: ran::ran(document), lines, tables, notes }
+}
+
+/// The first notices, and a line that says how many there are beyond.
+fn shortened(mut notices: Vec<Line>) -> Vec<Line> {
+    let more = notices.len().saturating_sub(NOTICES_MAX);
+    if more > 0 {
+        notices.truncate(NOTICES_MAX);
+        notices.push(Line::new("", Text::plain(format!("and {more} more: -v"))));
+    }
+    notices
+}
+
+/// The result in one line for scripts: what is abnormal first, then the rate and the response of each operation.
+pub fn brief(document: &Document) -> String {
+    let headline = Headline::of(document);
+    let mut text = headline.brief(document);
+    let ops = document
+        .ops
+        .iter()
+        .filter(|(_, op)| op.completed > 0)
+        .map(|(name, op)| times::brief(document, name, op));
+    let ops = ops.collect::<Vec<_>>().join(", ");
+    if ops.is_empty() {
+        return if text.is_empty() { "nothing was answered".to_owned() } else { text };
+    }
+    if !text.is_empty() {
+        // The last words before the operations are figures, and a comma keeps them apart.
+        text.push_str(if headline.ends_in_figures() { ", " } else { " " });
+    }
+    text + &ops
+}

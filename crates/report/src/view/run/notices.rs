@@ -1,0 +1,276 @@
+//! The notices of a run, each a line that stands only where something happened.
+
+use pummel_logic::protocol::Fault;
+use pummel_measure::uncertainty::quantile_name;
+use pummel_measure::words::{counted, grouped, was};
+
+use super::result::faults;
+use crate::document::{Document, FailOnAnswer, GoalOutcome, ServerRequestsResult};
+use crate::view::cells::{interval, seconds, share, time};
+use crate::view::{Line, Text, Tone};
+
+/// The most messages of servers that are shown.
+const MESSAGES_MAX: usize = 5;
+/// The share of the mean from which on a server has more than its part.
+const OUT_OF_BALANCE: f64 = 1.25;
+/// The share of a server's requests from which on those of others are told.
+const OTHERS_SHARE: f64 = 0.05;
+
+/// The notices that stand before the trust, in their order.
+pub(super) fn before_trust(document: &Document) -> Vec<Line> {
+    let mut lines = goals(document);
+    lines.extend(fail_on(document));
+    let kinds: [fn(&Document) -> Vec<Line>; 13] = [
+        verify, errors, timeouts, refused, lost, restart, unsent, misses, agents, servers, others, evicted,
+        udp,
+    ];
+    lines.extend(kinds.into_iter().flat_map(|notices| notices(document)));
+    lines
+}
+
+/// The goals, those that were missed first.
+fn goals(document: &Document) -> Vec<Line> {
+    let mut goals: Vec<&GoalOutcome> = document.goals.iter().collect();
+    goals.sort_by_key(|goal| match goal.met {
+        Some(false) => 0,
+        None => 1,
+        Some(true) => 2,
+    });
+    let lines = goals.into_iter().enumerate();
+    lines
+        .map(|(place, goal)| Line::new(if place == 0 { "Goal" } else { "" }, goal_words(document, goal)))
+        .collect()
+}
+
+fn goal_words(document: &Document, goal: &GoalOutcome) -> Text {
+    let name = quantile_name(goal.quantile);
+    let (met, tone) = match goal.met {
+        Some(true) => ("met", Tone::Plain),
+        Some(false) => ("missed", Tone::Alarm),
+        None => ("undecided", Tone::Alarm),
+    };
+    let response = document.totals.times.response_us.as_ref();
+    let ends = response.and_then(|response| response.ci.as_ref()?.get(&name)).copied();
+    let reached = match (goal.reached_us, goal.above_us) {
+        (Some(us), _) => {
+            let ends = ends.map(|ends| interval(us, ends)).filter(|ends| !ends.is_empty());
+            format!("{}{}", time(us), ends.map_or_else(String::new, |ends| format!(" ({ends})")))
+        }
+        (None, Some(us)) => format!("more than {}", time(us)),
+        (None, None) => "not known".to_owned(),
+    };
+    let why = if goal.met.is_none() { "; it holds on one side of the change only" } else { "" };
+    Text::default()
+        .and(tone, met)
+        .and(Tone::Plain, format!(": {name} is {reached}, {} asked{why}", time(goal.limit_us)))
+}
+
+/// What `--fail-on` found.
+fn fail_on(document: &Document) -> Vec<Line> {
+    let found = document.plan.fail_on.iter().filter_map(|on| match document.answer(*on) {
+        FailOnAnswer::Yes(says) => Some(format!("{on}: {says}")),
+        FailOnAnswer::Unknown(says) => Some(format!("{on}: not known: {says}")),
+        FailOnAnswer::No => None,
+    });
+    let lines = found.enumerate();
+    lines.map(|(place, words)| Line::warning(if place == 0 { "Fail on" } else { "" }, words)).collect()
+}
+
+/// The first wrong value.
+fn verify(document: &Document) -> Vec<Line> {
+    let verify = &document.verify;
+    let first =
+        verify.first.first().map(|wrong| format!("{}, first in {}; -v lists ten", wrong.why, wrong.key));
+    let line = first.filter(|_| verify.failed > 0).map(|words| Line::new("Verify", Text::plain(words)));
+    line.into_iter().collect()
+}
+
+/// What servers said with errors, the commonest first, with a hint where a cause is known.
+fn errors(document: &Document) -> Vec<Line> {
+    let answered = faults(document, |fault| !fault.unanswered());
+    let noreply = document.noreply_errors.unwrap_or(0);
+    let mut lines = Vec::new();
+    let mut add = |words: String| {
+        let label = if lines.is_empty() { "Errors" } else { "" };
+        lines.push(Line::new(label, Text::plain(words)));
+    };
+    if answered > 0 || noreply > 0 {
+        let mut messages: Vec<(&str, u64)> =
+            document.error_messages.iter().map(|(words, count)| (words, *count)).collect();
+        messages.sort_by(|one, other| other.1.cmp(&one.1));
+        let told: u64 = messages.iter().map(|(_, count)| count).sum();
+        messages
+            .iter()
+            .take(MESSAGES_MAX)
+            .for_each(|(words, count)| add(format!("{} x {words}", grouped(*count))));
+        for fault in Fault::ALL.into_iter().filter(|fault| !fault.unanswered()) {
+            let count = faults(document, |own| own == fault);
+            if count > 0 && told == 0 {
+                add(format!("{} x {} error", grouped(count), fault.name()));
+            }
+        }
+        if messages.first().is_some_and(|(words, _)| words.starts_with("WRONGTYPE")) {
+            add("The keys hold another type: --key-prefix gives this run keys of its own".to_owned());
+        }
+    }
+    if noreply > 0 {
+        add(format!("{} of requests without a reply, which count as completed", grouped(noreply)));
+    }
+    lines
+}
+
+/// The requests that ended with a connection that was closed for another one's timeout.
+fn timeouts(document: &Document) -> Vec<Line> {
+    let abandoned = faults(document, |fault| fault == Fault::Abandoned);
+    if abandoned == 0 {
+        return Vec::new();
+    }
+    let timeouts = faults(document, |fault| fault == Fault::Timeout);
+    let words = format!(
+        "{}, and {} that {} under way on the connections that pummel closed for them",
+        counted(timeouts, "request"),
+        grouped(abandoned),
+        was(abandoned)
+    );
+    vec![Line::new("Timeouts", Text::plain(words))]
+}
+
+/// The connections that servers refused.
+fn refused(document: &Document) -> Vec<Line> {
+    let is_resp = document.plan.protocol.is_resp();
+    let lines = document.connections.refusals.iter().enumerate().map(|(place, refusal)| {
+        let of =
+            if document.plan.servers.len() > 1 { format!("{}: ", refusal.address) } else { String::new() };
+        Line::warning(if place == 0 { "Refused" } else { "" }, format!("{of}{}", refusal.words(is_resp)))
+    });
+    lines.collect()
+}
+
+/// The connections that were lost.
+fn lost(document: &Document) -> Vec<Line> {
+    let connections = &document.connections;
+    if connections.lost == 0 {
+        return Vec::new();
+    }
+    let back = match connections.reconnected {
+        0 => String::new(),
+        back => format!(", {} opened again", grouped(back)),
+    };
+    let many = format!("{} {} lost{back}", counted(connections.lost, "connection"), was(connections.lost));
+    vec![Line::new("Lost", Text::plain(many))]
+}
+
+/// The servers that were started anew.
+fn restart(document: &Document) -> Vec<Line> {
+    let servers = document.evidence.iter().flat_map(|seen| &seen.servers);
+    let restarted = servers.filter_map(|server| {
+        let reading = server.reading.as_ref().filter(|reading| reading.restarted)?;
+        let up = reading
+            .uptime_s
+            .map_or_else(String::new, |up_s| format!(": at the end it had been up for {up_s} s"));
+        Some(format!("{} started anew during the run{up}", server.address))
+    });
+    restarted.map(|words| Line::warning("Restart", words)).collect()
+}
+
+/// The requests that were due and never sent, or had no reply at the end.
+fn unsent(document: &Document) -> Vec<Line> {
+    let totals = &document.totals;
+    let mut parts = Vec::new();
+    if totals.unsent > 0 {
+        parts.push(format!("{} of {}", grouped(totals.unsent), counted(totals.requests, "request")));
+    }
+    if totals.unfinished > 0 {
+        parts.push(format!("{} without a reply at the end", grouped(totals.unfinished)));
+    }
+    if let Some(skipped) = totals.skipped.filter(|skipped| *skipped > 0) {
+        parts.push(format!("{} left out because they were late", grouped(skipped)));
+    }
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    vec![Line::new("Unsent", Text::plain(parts.join(", and ")))]
+}
+
+/// The misses with their causes, where those are known.
+fn misses(document: &Document) -> Vec<Line> {
+    document.misses_words().map(|words| Line::new("Misses", Text::plain(words))).into_iter().collect()
+}
+
+/// The agents that were lost.
+fn agents(document: &Document) -> Vec<Line> {
+    let members = document.agents.iter().flat_map(|agents| &agents.members);
+    let lost = members.filter_map(|member| {
+        let lost = member.lost.as_ref()?;
+        let at = lost.at_s.map_or_else(String::new, |at_s| format!(" at {}", seconds(at_s)));
+        Some(format!("{} was lost{at} ({}); its requests until then are counted", member.name, lost.why))
+    });
+    lost.map(|words| Line::warning("Agents", words)).collect()
+}
+
+/// The server that has more than its part of the requests, or is slower than the others.
+fn servers(document: &Document) -> Vec<Line> {
+    let servers = &document.servers;
+    if servers.len() < 2 {
+        return Vec::new();
+    }
+    let busiest = |of: fn(&ServerRequestsResult) -> f64| {
+        let mean = servers.iter().map(of).sum::<f64>() / servers.len() as f64;
+        let most = servers.iter().max_by(|one, other| of(one).total_cmp(&of(other)))?;
+        (of(most) > OUT_OF_BALANCE * mean && mean > 0.0).then_some((most, mean))
+    };
+    let mut parts = Vec::new();
+    if let Some((most, mean)) = busiest(|server| server.completed as f64) {
+        let all: u64 = servers.iter().map(|server| server.completed).sum();
+        let mean = share((mean.round() as u64).min(all), all);
+        parts.push(format!(
+            "{} got {} of the requests (mean {mean})",
+            most.address,
+            share(most.completed, all)
+        ));
+    }
+    if let Some((slowest, mean)) = busiest(|server| server.service_us.p99.unwrap_or(0.0)) {
+        let p99 = slowest.service_us.p99.unwrap_or(0.0);
+        parts.push(format!("{} took {} at p99 (mean {})", slowest.address, time(p99), time(mean)));
+    }
+    if parts.is_empty() { Vec::new() } else { vec![Line::new("Servers", Text::plain(parts.join("; ")))] }
+}
+
+/// The requests of others that servers answered meanwhile.
+fn others(document: &Document) -> Vec<Line> {
+    let readings = document.evidence.iter().flat_map(|seen| &seen.servers);
+    let lines = readings.filter_map(|server| {
+        let reading =
+            server.reading.as_ref().filter(|reading| !reading.restarted && !reading.counters_reset)?;
+        let (all, ours) = (reading.counts.requests?, reading.our_requests?);
+        let others = all.saturating_sub(ours);
+        (others as f64 > OTHERS_SHARE * all as f64)
+            .then(|| format!("{} of the requests of {} came from others", share(others, all), server.address))
+    });
+    lines.map(|words| Line::new("Others", Text::plain(words))).collect()
+}
+
+/// The records that servers evicted, where no miss tells of it.
+fn evicted(document: &Document) -> Vec<Line> {
+    let readings =
+        document.evidence.iter().flat_map(|seen| &seen.servers).filter_map(|server| server.reading.as_ref());
+    let evicted: u64 = readings.filter_map(|reading| reading.counts.evictions).sum();
+    if evicted == 0 {
+        Vec::new()
+    } else {
+        vec![Line::new("Evicted", Text::plain(counted(evicted, "record")))]
+    }
+}
+
+/// The requests whose datagrams were lost.
+fn udp(document: &Document) -> Vec<Line> {
+    let Some(udp) = document.udp.filter(|udp| udp.udp_timeout > 0) else { return Vec::new() };
+    let share = share(udp.udp_timeout, document.totals.requests.max(udp.udp_timeout));
+    vec![Line::new("UDP", Text::plain(format!("{} given up ({share})", counted(udp.udp_timeout, "request"))))]
+}
+
+/// The change of a run that was not at one level.
+pub(super) fn unsteady(document: &Document) -> Vec<Line> {
+    let words = crate::text::steadiness_words(document);
+    words.map(|words| Line::warning("Unsteady", words)).into_iter().collect()
+}

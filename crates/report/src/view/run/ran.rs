@@ -1,0 +1,234 @@
+//! The lines on what ran: the servers, how long, the connections, the load, the requests and the records.
+
+use pummel_logic::dist::Dist;
+use pummel_logic::plan::{
+    Arrivals, Depth, Group, Mix, Popularity, Route, Spawns, TracePace, Transport, Work,
+};
+use pummel_measure::measurement::Status;
+use pummel_measure::words::{counted, grouped};
+
+use crate::document::Document;
+use crate::text::rate_words;
+use crate::view::cells::{plain, seconds};
+
+/// Most groups of clients that are told one by one.
+const GROUPS_SHOWN_MAX: usize = 3;
+
+/// The lines: what was asked, then how.
+pub(super) fn ran(document: &Document) -> Vec<Vec<String>> {
+    let title = format!("pummel {}", document.tool.version);
+    let mut lines = vec![vec![title, servers(document), measured(document)]];
+    if document.tool.profile == "quick" {
+        lines.push(vec![
+            "profile quick, for a first look: figures of speed want the release build (make build)"
+                .to_owned(),
+        ]);
+    }
+    if !document.merged.is_empty() {
+        lines.push(vec![format!("the sum of {} results", document.merged.len())]);
+    }
+    lines.push(vec![load(document)]);
+    lines
+}
+
+/// The servers and what they speak.
+fn servers(document: &Document) -> String {
+    let plan = &document.plan;
+    let reading =
+        document.evidence.iter().flat_map(|seen| &seen.servers).find_map(|server| server.reading.as_ref());
+    let software = reading.filter(|reading| !reading.software.is_empty());
+    let software = software.map(|reading| format!("{} {}", reading.software, reading.version));
+    let is_one = plan.servers.len() == 1;
+    let protocol = Some(plan.protocol.name().to_owned()).filter(|_| is_one || software.is_none());
+    let udp = (plan.transport == Transport::Udp).then(|| "UDP".to_owned());
+    let tls = plan.tls.as_ref().map(|tls| match tls.insecure {
+        true => "TLS, certificate not checked".to_owned(),
+        false => "TLS".to_owned(),
+    });
+    let speaks: Vec<String> = [software, protocol, udp, tls].into_iter().flatten().collect();
+    format!("{} ({})", names(&plan.servers), speaks.join(", "))
+}
+
+/// The addresses: one, or how many there are with the first and the last.
+fn names(servers: &[String]) -> String {
+    match servers {
+        [] => "no server".to_owned(),
+        [one] => one.clone(),
+        [first, .., last] => {
+            let host = |address: &str| {
+                address.rsplit_once(':').map(|(host, port)| (host.to_owned(), port.to_owned()))
+            };
+            let last = match (host(first), host(last)) {
+                (Some((one, _)), Some((other, port))) if one == other => port,
+                _ => last.clone(),
+            };
+            let between = if servers.len() == 2 { "and" } else { "to" };
+            format!("{} servers, {first} {between} {last}", servers.len())
+        }
+    }
+}
+
+/// How long was measured, with the time that was asked for where the run ended before it.
+fn measured(document: &Document) -> String {
+    let measured = seconds(document.seconds);
+    let asked = document.plan.phases.iter().find(|phase| phase.recorded).and_then(|phase| phase.stop.time_ns);
+    match asked {
+        Some(asked_ns) if document.status != Status::Complete => {
+            let asked_s = asked_ns as f64 / 1e9;
+            if document.seconds < 0.99 * asked_s {
+                format!("{measured} of {}", seconds_plain(asked_s))
+            } else {
+                measured
+            }
+        }
+        _ => measured,
+    }
+}
+
+fn seconds_plain(seconds: f64) -> String {
+    format!("{} s", plain(seconds))
+}
+
+/// Connections, load, requests and records.
+fn load(document: &Document) -> String {
+    let plan = &document.plan;
+    let more = plan.groups.len().saturating_sub(GROUPS_SHOWN_MAX);
+    let groups = plan.groups.iter().take(GROUPS_SHOWN_MAX).enumerate();
+    let mut parts =
+        vec![groups.map(|(index, group)| clients(document, index, group)).collect::<Vec<_>>().join(" and ")];
+    if more > 0 {
+        parts[0] += &format!(" and {more} more groups");
+    }
+    for phase in plan.phases.iter().filter(|phase| phase.recorded) {
+        match &phase.work {
+            Work::Mix(mix) => parts.push(requests(document, mix)),
+            Work::Trace(replay) => {
+                let pace = match replay.pace {
+                    TracePace::Trace { speed: 1.0 } => "at its own pace".to_owned(),
+                    TracePace::Trace { speed } => format!("at {} times its own pace", plain(speed)),
+                    TracePace::Fast => "as fast as it is answered".to_owned(),
+                    TracePace::Rate => "in its order".to_owned(),
+                };
+                parts.push(format!("the requests of {}, {pace}", replay.paths.join(", ")));
+            }
+            Work::Load(_) => parts.push("records are stored".to_owned()),
+            Work::Delete(_) => parts.push("records are deleted".to_owned()),
+            Work::Replay(_) => parts.push("recorded requests".to_owned()),
+            Work::Window(_) => parts.push("windows of objects".to_owned()),
+            Work::Pause(_) => {}
+        }
+    }
+    if plan.trace().is_none() {
+        parts.push(records(document));
+    }
+    parts.join("; ")
+}
+
+/// The clients of a group and their load.
+fn clients(document: &Document, index: usize, group: &Group) -> String {
+    let plan = &document.plan;
+    let is_udp = plan.transport == Transport::Udp;
+    let many = counted(u64::from(group.clients), if is_udp { "socket" } else { "connection" });
+    if let Some(churn) = &group.churn {
+        let when = match &churn.spawns {
+            Spawns::Closed => "as soon as there is room".to_owned(),
+            Spawns::Open { rate, .. } => format!("{} a second", plain(*rate)),
+            Spawns::Drawn(_) => "by drawn gaps".to_owned(),
+        };
+        return format!("clients that come {when}, at most {many}, {} each", counted(churn.calls, "request"));
+    }
+    let mut words = many;
+    if let Some(agents) = document.agents.as_ref().filter(|agents| agents.members.len() > 1) {
+        words += &format!(" from {} agents", agents.members.len());
+    }
+    match group.depth {
+        Depth::Limit(1) => {}
+        Depth::Limit(depth) => words += &format!(" of depth {}", grouped(u64::from(depth))),
+        Depth::Unlimited => words += " of unlimited depth",
+    }
+    if plan.route.lanes(plan.servers.len()) > 1 {
+        words += " to each";
+    }
+    if plan.route != Route::All {
+        words += &format!(", {}", plan.route.name());
+    }
+    match &group.arrivals {
+        Arrivals::Closed => words += ", closed loop",
+        Arrivals::Poisson if plan.changes.is_nothing() && group.rate.is_some() => {
+            words += &format!(", open loop at {}/s", plain(group.rate.unwrap_or_default()));
+        }
+        open => {
+            let pace = match open {
+                Arrivals::Poisson => String::new(),
+                other => format!(", {other}"),
+            };
+            words += &format!(", open loop{}{pace}", rate_words(plan, index, group));
+        }
+    }
+    if plan.engine.threads > 1 {
+        words += &format!(", {}", counted(u64::from(plan.engine.threads), "thread"));
+    }
+    words
+}
+
+/// The operations of a mix.
+fn requests(document: &Document, mix: &Mix) -> String {
+    let plan = &document.plan;
+    let total: f64 = mix.ops.iter().map(|(_, weight)| weight).sum();
+    let ops = mix.ops.iter().map(|(verb, weight)| {
+        let keys = if mix.multiget > 1 && verb.reads() {
+            format!(" ({} keys each)", mix.multiget)
+        } else {
+            String::new()
+        };
+        format!("{} {} %{keys}", plan.name_of(*verb), plain(weight / total * 100.0))
+    });
+    let mut words = ops.collect::<Vec<_>>().join(", ");
+    if mix.read_through_ns.is_some() {
+        words += ", misses stored again";
+    }
+    if mix.noreply {
+        words += ", writes without reply";
+    }
+    words
+}
+
+/// The records, with what differs from the usual ones.
+fn records(document: &Document) -> String {
+    let plan = &document.plan;
+    let mut words = counted(plan.data.records, "record");
+    let popularity = plan.phases.iter().filter(|phase| phase.recorded).find_map(|phase| match &phase.work {
+        Work::Mix(mix) => Some(&mix.popularity),
+        _ => None,
+    });
+    if let Some(popularity) = popularity.filter(|own| **own != Popularity::default()) {
+        words += &format!(", {}", short(&popularity.to_string()));
+    }
+    let usual = pummel_logic::plan::Data::default();
+    if plan.data.key_size != usual.key_size {
+        words += &format!(", keys {}", sizes(&plan.data.key_size));
+    }
+    if plan.data.value_size != usual.value_size || !plan.data.value_classes.is_empty() {
+        words += &format!(", values {}", sizes(&plan.data.value_size));
+    }
+    words
+}
+
+/// The text of a distribution; where it is long, its name alone.
+fn short(text: &str) -> &str {
+    const LONG: usize = 40;
+    match text.split_once(':') {
+        Some((name, _)) if text.len() > LONG => name,
+        _ => text,
+    }
+}
+
+fn sizes(dist: &Dist) -> String {
+    match dist {
+        Dist::Fixed(bytes) if *bytes >= 1_024.0 && bytes % 1_024.0 == 0.0 => {
+            format!("{} KiB", plain(bytes / 1_024.0))
+        }
+        Dist::Fixed(bytes) => format!("{} bytes", plain(*bytes)),
+        other => format!("{} bytes", short(&other.to_string())),
+    }
+}

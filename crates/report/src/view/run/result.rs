@@ -1,0 +1,242 @@
+//! The result of a run in a sentence: the words in capitals with their reason, the rate, the hits and the errors.
+
+use pummel_logic::plan::{Arrivals, Transport};
+use pummel_logic::protocol::Fault;
+use pummel_logic::time::seconds as seconds_of;
+use pummel_measure::uncertainty::quantile_name;
+use pummel_measure::words::{counted, grouped, percent};
+
+use super::headline::{Headline, Word};
+use crate::document::{Document, OpResult, reads};
+use crate::view::cells::{option_time, plain, rate, rate_interval, seconds, share, time};
+use crate::view::{Text, Tone};
+
+/// The share of errors from which on the rate is that of all requests that ended, and the share stands beside it.
+const MANY_ERRORS: f64 = 0.01;
+
+/// The sentence behind `Result`.
+pub(super) fn result(document: &Document, headline: &Headline) -> Text {
+    let mut text = Text::default();
+    for (place, word) in headline.words.iter().enumerate() {
+        text = text.and(Tone::Plain, if place > 0 { ", " } else { "" }).and(word.tone(), word.text());
+    }
+    let Some(first) = headline.words.first() else { return with_rate(text, document) };
+    match first {
+        Word::Failed => text.and(Tone::Plain, format!(": {}", failed(document))),
+        Word::Overloaded => {
+            let text = text.and(Tone::Plain, ": ");
+            with_ends(overload(text, document), document)
+        }
+        Word::Interrupted => {
+            with_rate(text.and(Tone::Plain, format!(" after {}. ", after(document))), document)
+        }
+        word => {
+            let reason = match word {
+                Word::Partial => document.reason.clone().unwrap_or_default(),
+                Word::WrongValues => wrong(document),
+                Word::NotSure => not_sure(document),
+                _ => String::new(),
+            };
+            let reason = if reason.is_empty() {
+                ". ".to_owned()
+            } else {
+                format!(": {}. ", reason.trim_end_matches('.'))
+            };
+            with_rate(text.and(Tone::Plain, reason), document)
+        }
+    }
+}
+
+/// How long an interrupted run measured, of the time that was asked for.
+fn after(document: &Document) -> String {
+    let asked = document.plan.phases.iter().find(|phase| phase.recorded).and_then(|phase| phase.stop.time_ns);
+    let measured = seconds(document.seconds);
+    asked.map_or(measured.clone(), |asked_ns| format!("{measured} of {} s", plain(seconds_of(asked_ns))))
+}
+
+/// The share of the requests that ended as errors, without what servers said.
+fn failed(document: &Document) -> String {
+    let totals = &document.totals;
+    let ended = totals.completed + totals.errors;
+    let late = faults(document, |fault| matches!(fault, Fault::Timeout | Fault::Abandoned));
+    let share = share(totals.errors, ended);
+    match 2 * late > totals.errors {
+        true => {
+            let timeout = option_time(seconds_of(document.plan.timeout_ns));
+            format!("{share} of {} got no reply in time (--timeout {timeout})", counted(ended, "request"))
+        }
+        false => format!("{share} of {} were errors", counted(ended, "request")),
+    }
+}
+
+/// The rate that was answered of the one that was asked for, and the backlog.
+fn overload(text: Text, document: &Document) -> Text {
+    let totals = &document.totals;
+    let figure = format!("{} req/s", rate(totals.rate));
+    let text = text.and(Tone::Figure, figure);
+    let Some(asked) = asked_rate(document) else {
+        return text.and(Tone::Plain, " answered; the queue grew to the end");
+    };
+    let behind_s = (totals.unsent + totals.unfinished) as f64 / asked;
+    let behind = if behind_s > 0.0 { format!(" ({} behind)", seconds(behind_s)) } else { String::new() };
+    text.and(
+        Tone::Plain,
+        format!(
+            " answered of {} asked; the queue grew to the end{behind}, a longer run will not help",
+            rate(asked)
+        ),
+    )
+}
+
+/// The wrong values of a run that checked them.
+fn wrong(document: &Document) -> String {
+    let verify = &document.verify;
+    let checked = grouped(verify.checked);
+    let mut parts = Vec::new();
+    if verify.failed > 0 {
+        let or_more = if verify.failed_keys_or_more { " or more" } else { "" };
+        parts.push(format!(
+            "{} of {checked}, of {}{or_more}",
+            grouped(verify.failed),
+            counted(verify.failed_keys, "key")
+        ));
+    }
+    if verify.stale > 0 {
+        parts.push(format!("{} of {checked} older than they may be", grouped(verify.stale)));
+    }
+    parts.join("; ")
+}
+
+fn not_sure(document: &Document) -> String {
+    let Some(until) = &document.until else { return String::new() };
+    let (name, asked) = (quantile_name(until.quantile), percent(until.asked));
+    match until.half_width {
+        Some(half_width) => format!("{name} is known to +- {}, {asked} were asked for", percent(half_width)),
+        None => format!("how sure {name} is, is not known; +- {asked} were asked for"),
+    }
+}
+
+/// The text with the rate, the hits and the errors.
+fn with_rate(text: Text, document: &Document) -> Text {
+    let totals = &document.totals;
+    let ended = totals.completed + totals.errors;
+    let answered_with_errors = faults(document, |fault| !fault.unanswered());
+    let has_many = answered_with_errors as f64 >= MANY_ERRORS * ended as f64 && answered_with_errors > 0;
+    let fills_rate = fills(document) as f64 / document.seconds.max(f64::MIN_POSITIVE);
+    let errors_rate =
+        if has_many { answered_with_errors as f64 / document.seconds.max(f64::MIN_POSITIVE) } else { 0.0 };
+    let mut text =
+        text.and(Tone::Figure, format!("{} req/s", rate((totals.rate - fills_rate).max(0.0) + errors_rate)));
+    let asked = asked_rate(document);
+    text = text.and(
+        Tone::Plain,
+        match (asked, totals.rate_ci) {
+            (Some(asked), _) => format!(" of {} asked", rate(asked)),
+            (None, Some(ends)) if is_closed(document) => format!(" ({})", rate_interval(ends)),
+            (None, _) => String::new(),
+        },
+    );
+    if fills(document) > 0 {
+        text = text.and(Tone::Plain, format!(", and {}/s that store misses", rate(fills_rate)));
+    }
+    let keys: u64 = document.ops.iter().filter(|(name, _)| reads(name)).map(|(_, op)| op.keys).sum();
+    if totals.keys_rate.is_some() && document.seconds > 0.0 {
+        text = text.and(Tone::Plain, format!(", {} keys/s read", rate(keys as f64 / document.seconds)));
+    }
+    if has_many {
+        let share = share(answered_with_errors, ended);
+        text = text.and(Tone::Plain, ", ").and(Tone::Warning, format!("{share} of them errors"));
+    }
+    with_ends(text, document)
+}
+
+/// The text with the hits, the errors, and the values that were checked.
+fn with_ends(mut text: Text, document: &Document) -> Text {
+    let mut next = "; ";
+    let mut parts: Vec<(Tone, String)> = Vec::new();
+    let sum = |of: fn(&OpResult) -> u64| {
+        document.ops.iter().filter(|(name, _)| reads(name)).map(|(_, op)| of(op)).sum::<u64>()
+    };
+    let (hits, misses) = (sum(|op| op.hits), sum(|op| op.misses));
+    if hits + misses > 0 {
+        parts.push((Tone::Plain, format!("{} hits", share(hits, hits + misses))));
+    }
+    parts.extend(errors(document));
+    let verify = &document.verify;
+    if verify.checked > 0 && verify.failed == 0 && verify.stale == 0 {
+        parts.push((Tone::Plain, format!("{} right", counted(verify.checked, "value"))));
+    }
+    if document.plan.transport == Transport::Udp && document.udp.is_some_and(|udp| udp.udp_timeout == 0) {
+        parts.push((Tone::Plain, "no datagram lost".to_owned()));
+    }
+    for (tone, words) in parts {
+        text = text.and(Tone::Plain, next).and(tone, words);
+        next = ", ";
+    }
+    text
+}
+
+/// The errors by what became of the requests; `no errors` where there were none.
+fn errors(document: &Document) -> Vec<(Tone, String)> {
+    let totals = &document.totals;
+    let ended = totals.completed + totals.errors;
+    let answered = faults(document, |fault| !fault.unanswered());
+    let timeouts = faults(document, |fault| fault == Fault::Timeout);
+    let lost = faults(document, |fault| fault.unanswered() && fault != Fault::Timeout);
+    if answered + timeouts + lost == 0 {
+        return vec![(Tone::Plain, "no errors".to_owned())];
+    }
+    let mut parts = Vec::new();
+    if answered > 0 && (answered as f64) < MANY_ERRORS * ended as f64 {
+        parts.push((Tone::Warning, format!("{} ({})", counted(answered, "error"), share(answered, ended))));
+    }
+    if timeouts > 0 {
+        parts.push((Tone::Warning, format!("{} ({})", counted(timeouts, "timeout"), share(timeouts, ended))));
+    }
+    if lost > 0 {
+        parts.push((Tone::Warning, format!("{} lost", counted(lost, "request"))));
+    }
+    parts
+}
+
+/// The requests that failed in one of these ways.
+pub(super) fn faults(document: &Document, is_meant: impl Fn(Fault) -> bool) -> u64 {
+    let kinds = Fault::ALL.into_iter().filter(|fault| is_meant(*fault));
+    kinds.flat_map(|fault| document.ops.iter().filter_map(move |(_, op)| op.errors.get(fault.name()))).sum()
+}
+
+/// The stores of keys that were missed.
+fn fills(document: &Document) -> u64 {
+    document.cache.as_ref().map_or(0, |cache| cache.counts.fills)
+}
+
+/// Requests per second that were asked for; `None` in a closed loop, and where the rate changes.
+pub(super) fn asked_rate(document: &Document) -> Option<f64> {
+    let plan = &document.plan;
+    let is_constant =
+        plan.changes.rate.is_none() && plan.changes.burst.is_none() && document.steered.is_none();
+    let rates: Option<Vec<f64>> =
+        plan.groups.iter().map(|group| group.rate.filter(|_| group.churn.is_none())).collect();
+    rates.filter(|_| is_constant).map(|rates| rates.iter().sum()).filter(|asked| *asked > 0.0)
+}
+
+/// Whether every group of clients is a closed loop.
+fn is_closed(document: &Document) -> bool {
+    document.plan.groups.iter().all(|group| group.arrivals == Arrivals::Closed)
+}
+
+/// The few replies of a run that failed, in place of a table.
+pub(super) fn few_replies(document: &Document) -> Option<String> {
+    let totals = &document.totals;
+    let response = totals.times.response_us.as_ref().filter(|_| totals.completed > 0)?;
+    let words = match (response.p50, response.p99, response.mean) {
+        (Some(p50), Some(p99), _) => format!(": p50 {}, p99 {}", time(p50), time(p99)),
+        (_, _, Some(mean)) => format!(", after {} on average", time(mean)),
+        _ => String::new(),
+    };
+    Some(format!("{} answered without error{words}", requests_were(totals.completed)))
+}
+
+fn requests_were(count: u64) -> String {
+    format!("{} {}", counted(count, "request"), if count == 1 { "was" } else { "were" })
+}

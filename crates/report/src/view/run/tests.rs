@@ -1,0 +1,136 @@
+//! Tests of the view of a run: what stands on the screen, and how it gives way where there is little room.
+
+use pummel_logic::plan::Goal;
+use pummel_logic::protocol::{Fault, Outcome};
+use pummel_logic::time::MILLISECOND;
+use pummel_measure::measurement::{Keep, Status};
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::recorder::Sample;
+
+use super::{Headline, TimesWanted, Word, brief, view};
+use crate::document::Document;
+use crate::example::{Run, sample};
+use crate::screen::{Colours, Paper, draw};
+
+fn good() -> Document {
+    Run::new(Keep::Figures).with_windows().document(Clone::clone)
+}
+
+/// The screen of a document at some width.
+fn screen(document: &Document, width: usize) -> String {
+    draw(&view(document, TimesWanted::Response), Paper::of_width(width))
+}
+
+#[test]
+fn no_line_is_wider_than_the_paper() {
+    let document = good();
+    for width in [48, 60, 80, 100, 120] {
+        for times in [TimesWanted::Response, TimesWanted::Full] {
+            let text = draw(&view(&document, times), Paper::of_width(width));
+            let longest = text.lines().map(|line| line.chars().count()).max();
+            assert!(longest <= Some(width), "{width}: {longest:?}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn columns_give_way_in_their_order_and_the_rest_stays() {
+    let document = good();
+    let heading = |width| {
+        let text = screen(&document, width);
+        let line = text.lines().find(|line| line.starts_with("response")).unwrap_or_default();
+        line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(heading(80), "req/s p50 p90 p99 p99.9 max");
+    assert_eq!(heading(60), "req/s p50 p99 p99.9 max");
+    assert_eq!(heading(53), "p50 p99 p99.9 max");
+}
+
+#[test]
+fn a_number_and_its_unit_are_never_parted() {
+    let document = good();
+    for width in 48..120 {
+        let text = screen(&document, width);
+        let begins_with_unit = |line: &&str| {
+            let first = line.split_whitespace().next().map(|word| word.trim_end_matches([',', ';', '.']));
+            first.is_some_and(|word| ["%", "us", "ms", "s", "req/s"].contains(&word))
+        };
+        let parted = text.lines().find(begins_with_unit);
+        assert_eq!(parted, None, "{width}: {text}");
+    }
+}
+
+#[test]
+fn sequences_stand_only_where_they_are_wanted_and_never_come_from_words() {
+    let mut document = good();
+    document.plan.servers = vec!["a\u{1b}[31mb:1".to_owned()];
+    document.outcome = RunOutcome::Failed;
+    let drawn =
+        |colours| draw(&view(&document, TimesWanted::Response), Paper { colours, ..Paper::default() });
+    assert!(!drawn(Colours::None).contains('\u{1b}'));
+    assert!(drawn(Colours::All).contains("\u{1b}[1;31mFAILED\u{1b}[0m"), "{}", drawn(Colours::All));
+    let emphasis = drawn(Colours::Emphasis);
+    assert!(
+        emphasis.contains("\u{1b}[1mFAILED\u{1b}[0m") && !emphasis.contains("\u{1b}[1;31m"),
+        "{emphasis}"
+    );
+}
+
+#[test]
+fn the_first_word_decides_the_exit_status() {
+    let of = |change: &dyn Fn(&mut Document)| {
+        let mut document = good();
+        change(&mut document);
+        let Headline { words, status } = Headline::of(&document);
+        (words, status)
+    };
+    let missed = |document: &mut Document| {
+        document.goals = vec![crate::document::GoalOutcome { met: Some(false), ..Default::default() }];
+    };
+    assert_eq!(of(&|_| ()), (vec![], 0));
+    assert_eq!(of(&|document| document.outcome = RunOutcome::Overloaded), (vec![Word::Overloaded], 0));
+    assert_eq!(of(&|document| document.outcome = RunOutcome::Failed), (vec![Word::Failed], 1));
+    assert_eq!(of(&missed), (vec![Word::GoalMissed], 3));
+    let partial = |document: &mut Document| {
+        missed(document);
+        document.status = Status::Partial;
+        document.verify.failed = 1;
+    };
+    assert_eq!(of(&partial), (vec![Word::Partial, Word::GoalMissed], 1));
+    assert_eq!(of(&|document| document.status = Status::Interrupted), (vec![Word::Interrupted], 130));
+}
+
+#[test]
+fn a_run_that_failed_has_neither_table_nor_trust() {
+    let mut run = Run::new(Keep::Figures);
+    run.interval(2, Keep::Figures, |interval| {
+        let outcome = Outcome::Error(Fault::Server);
+        (0..7_000).for_each(|i| interval.groups[0].record(&Sample { outcome, ..sample(i) }));
+    });
+    run.measurement.message(b"WRONGTYPE Operation against a key holding the wrong kind of value", 7_000);
+    let text = run.document(|document| screen(document, 80));
+    let expected = "\
+Result   FAILED: 77.8 % of 9,000 requests were errors
+Errors   7,000 x WRONGTYPE Operation against a key holding the wrong kind of
+         value
+         The keys hold another type: --key-prefix gives this run keys of its own
+";
+    assert!(text.contains(expected), "{text}");
+    assert!(!text.contains("Trust") && !text.contains("response "), "{text}");
+    assert!(
+        text.ends_with("2,000 requests were answered without error: p50 62.4 us, p99 92.9 us\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_line_for_scripts_begins_with_what_is_abnormal() {
+    let mut document = good();
+    assert_eq!(brief(&document), "get 900/s p50 62.4 us p99 92.9 us, set 100/s p50 62.4 us p99 92.9 us");
+    document.trust.as_mut().expect("it was judged").ok = false;
+    assert!(brief(&document).starts_with("NOT RELIABLE get 900/s "), "{}", brief(&document));
+    let mut run = Run::new(Keep::Figures);
+    run.plan.goals = vec![Goal { quantile: 0.99, limit_ns: MILLISECOND / 20 }];
+    let line = run.document(brief);
+    assert!(line.starts_with("GOAL MISSED p99 92.9 us > 50.0 us, get 900/s "), "{line}");
+}

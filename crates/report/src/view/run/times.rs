@@ -1,0 +1,215 @@
+//! The tables of times: the response of each operation, or the five times of all of them.
+
+use pummel_measure::certainty::SPELLS_ENOUGH;
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::recorder::Span;
+
+use super::result::faults;
+use crate::document::{Document, Figure, FiveTimes, OpResult, TimeFigures};
+use crate::view::cells::{interval, option_time, rate, time};
+use crate::view::{Cell, Column, Row, RowKind, Table};
+
+/// The times that a view has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimesWanted {
+    /// The response of each operation.
+    #[default]
+    Response,
+    /// The five times of all operations together, then of each.
+    Full,
+}
+
+/// A column of quantiles: the figure, and when it gives way.
+type Figures = (&'static str, Option<u8>);
+
+/// The columns of the response.
+pub const RESPONSE: [Figures; 5] =
+    [("p50", None), ("p90", Some(0)), ("p99", None), ("p99.9", Some(2)), ("max", None)];
+
+/// The columns of the five times; the first to give way stand only where there is much room.
+pub const FULL_TIMES: [Figures; 10] = [
+    ("min", Some(1)),
+    ("mean", Some(5)),
+    ("stddev", Some(2)),
+    ("p50", None),
+    ("p90", Some(0)),
+    ("p95", Some(4)),
+    ("p99", None),
+    ("p99.9", Some(6)),
+    ("p99.99", Some(3)),
+    ("max", None),
+];
+
+/// The spans in the order of the five times.
+const SPANS: [Span; Span::COUNT] = [Span::Response, Span::Service, Span::Wait, Span::Lag, Span::Reaction];
+
+/// The name of the rows of intervals.
+const SURENESS: &str = "95 % sure";
+
+/// The tables of a run.
+pub(super) fn tables(document: &Document, wanted: TimesWanted) -> Vec<Table> {
+    match wanted {
+        TimesWanted::Response => vec![responses(document)],
+        TimesWanted::Full => {
+            let ops = document.ops.iter();
+            let all = (ops.len() != 1).then(|| five(document, "all", &document.totals.times));
+            let each = ops.map(|(name, op)| five(document, name, &op.times));
+            all.into_iter().chain(each).collect()
+        }
+    }
+}
+
+/// A row for each operation, or for each of several groups of clients, and one for all, with the intervals of the last.
+fn responses(document: &Document) -> Table {
+    let mut columns = vec![column("req/s", 11, 7, Some(1))];
+    columns.extend(RESPONSE.map(|(name, gives_way)| column(name, 11, 11, gives_way)));
+    let row = |name: &str, completed_rate: f64, times: &FiveTimes, is_all: bool| {
+        let figures = times.of_span(Span::Response);
+        let cells = RESPONSE.map(|(quantile, _)| figure(document, figures, quantile, is_all));
+        Row {
+            name: name.to_owned(),
+            cells: [Cell::of(rate(completed_rate))].into_iter().chain(cells).collect(),
+            kind: RowKind::Figures,
+        }
+    };
+    let is_one = document.groups.is_empty() && document.ops.iter().len() == 1;
+    let mut rows: Vec<Row> = match document.groups.is_empty() {
+        true => document
+            .ops
+            .iter()
+            .map(|(name, op)| row(name, rate_of(document, op), &op.times, is_one))
+            .collect(),
+        false => document
+            .groups
+            .iter()
+            .map(|own| row(&own.name, own.totals.rate, &own.totals.times, false))
+            .collect(),
+    };
+    if !is_one {
+        rows.push(row("all", document.totals.rate, &document.totals.times, true));
+    }
+    rows.extend(sureness(document.totals.times.of_span(Span::Response), &RESPONSE, 1));
+    Table { name: "response".to_owned(), columns, rows }
+}
+
+/// The five times of some requests, each with its intervals.
+fn five(document: &Document, name: &str, times: &FiveTimes) -> Table {
+    let columns = FULL_TIMES.map(|(name, gives_way)| column(name, 11, 11, gives_way));
+    let mut rows = Vec::new();
+    for span in SPANS {
+        let figures = times.of_span(span);
+        let is_response_of_all = span == Span::Response && name == "all";
+        let cells = FULL_TIMES.map(|(quantile, _)| figure(document, figures, quantile, is_response_of_all));
+        rows.push(Row { name: span.name().to_owned(), cells: cells.to_vec(), kind: RowKind::Figures });
+        rows.extend(sureness(figures, &FULL_TIMES, 0));
+    }
+    Table { name: name.to_owned(), columns: columns.to_vec(), rows }
+}
+
+fn column(name: &str, width: usize, narrow_width: usize, gives_way: Option<u8>) -> Column {
+    Column { name: name.to_owned(), width, narrow_width, gives_way }
+}
+
+/// Requests per second of an operation.
+fn rate_of(document: &Document, op: &OpResult) -> f64 {
+    if document.seconds > 0.0 { op.completed as f64 / document.seconds } else { 0.0 }
+}
+
+/// A figure of some times. `is_all`: they are the response of all requests, of which it is known how much of each is lag.
+fn figure(document: &Document, figures: &TimeFigures, name: &str, is_all: bool) -> Cell {
+    let text = match name {
+        "min" | "mean" | "stddev" => figures.plain(name).map_or_else(|| "-".to_owned(), time),
+        quantile => match figures.at(quantile) {
+            Figure::Known(us) => time(us),
+            Figure::Above(us) => format!("> {}", time(us)),
+            Figure::Absent => "-".to_owned(),
+        },
+    };
+    let trust = document.trust.as_ref().filter(|_| is_all);
+    let is_mostly_lag = trust.is_some_and(|trust| trust.mostly_lag.iter().any(|own| own == name));
+    Cell { text, is_mostly_lag }
+}
+
+/// The row of intervals below some figures; `None` where there are none.
+fn sureness(figures: &TimeFigures, columns: &[Figures], skip: usize) -> Option<Row> {
+    let known = figures.ci.as_ref()?;
+    let cell = |name: &str| {
+        let value = match name {
+            "mean" => figures.mean,
+            quantile => figures.at(quantile).known(),
+        };
+        value.zip(known.get(name)).map_or_else(String::new, |(us, ends)| interval(us, *ends))
+    };
+    let cells =
+        vec![Cell::default(); skip].into_iter().chain(columns.iter().map(|(name, _)| Cell::of(cell(name))));
+    let cells: Vec<Cell> = cells.collect();
+    let has_any = cells.iter().any(|cell| !cell.text.is_empty());
+    has_any.then(|| Row { name: SURENESS.to_owned(), cells, kind: RowKind::Sureness })
+}
+
+/// Whether a figure falls among requests without a reply.
+fn is_above(document: &Document) -> bool {
+    let figures = document.totals.times.of_span(Span::Response);
+    RESPONSE.iter().any(|(name, _)| matches!(figures.at(name), Figure::Above(_)))
+}
+
+/// The sentences below the tables.
+pub(super) fn notes(document: &Document, wanted: TimesWanted) -> Vec<String> {
+    let mut notes = Vec::new();
+    let shown: &[Figures] = if wanted == TimesWanted::Full { &FULL_TIMES } else { &RESPONSE };
+    let marks = document.trust.iter().flat_map(|trust| &trust.mostly_lag);
+    if marks.into_iter().any(|name| shown.iter().any(|(own, _)| own == name)) {
+        notes.push("* mostly pummel's own delay".to_owned());
+    }
+    if document.outcome == RunOutcome::Overloaded {
+        let service = document.totals.times.of_span(Span::Service).p50;
+        let service =
+            service.map_or_else(String::new, |us| format!(". Once sent, a request took {} (p50)", time(us)));
+        notes.push(format!("These times grow with the run{service}"));
+        return notes;
+    }
+    notes.extend(unbounded(document, shown));
+    let missing = document.certainty_missing.as_ref().filter(|_| document.steady != Some(false));
+    notes.extend(missing.map(|why| format!("No intervals: {why}")));
+    if is_above(document) {
+        notes.push("> x: at least x, because it falls among the requests without a reply".to_owned());
+    }
+    if faults(document, |fault| !fault.unanswered()) > 0 {
+        notes.push("The times are those of requests without error".to_owned());
+    }
+    if wanted == TimesWanted::Full {
+        notes.push(
+            "response = wait + lag + service, request by request (not quantile by quantile)".to_owned(),
+        );
+        notes.push("reaction is in none of them".to_owned());
+    }
+    notes
+}
+
+/// The first quantile on the screen without an upper end, with the time that would give one.
+fn unbounded(document: &Document, shown: &[Figures]) -> Option<String> {
+    let response = document.totals.times.of_span(Span::Response);
+    let ends = response.ci.as_ref()?;
+    let is_open = |name: &str| {
+        let is_unanswered = response.ci_unanswered.iter().any(|own| own == name);
+        ends.get(name).is_some_and(|ends| ends[1].is_none()) && !is_unanswered
+    };
+    let (name, _) = shown.iter().find(|(name, _)| is_open(name))?;
+    let spells = response.spells.as_ref().and_then(|spells| spells.get(name)).copied();
+    let enough = spells.filter(|spells| *spells > 0.0).map(|spells| {
+        let enough_s = document.seconds * SPELLS_ENOUGH / spells;
+        format!(": -t {} would give one", option_time(enough_s))
+    });
+    Some(format!("{name} has no upper bound yet{}", enough.unwrap_or_default()))
+}
+
+/// An operation in one line, such as `get 4,530/s p50 12.7 us p99 176 us`.
+pub(super) fn brief(document: &Document, name: &str, op: &OpResult) -> String {
+    let figures = op.times.of_span(Span::Response);
+    let at = |quantile: &str| match figures.at(quantile) {
+        Figure::Known(us) => format!(" {quantile} {}", time(us)),
+        Figure::Above(us) => format!(" {quantile} > {}", time(us)),
+        Figure::Absent => String::new(),
+    };
+    format!("{name} {}/s{}{}", rate(rate_of(document, op)), at("p50"), at("p99"))
+}
