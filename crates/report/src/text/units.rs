@@ -22,7 +22,7 @@ pub(super) fn plain(value: f64) -> String {
 }
 
 /// A number of bytes with three digits, in decimal units.
-pub(super) fn byte_text(bytes: u64) -> String {
+pub(crate) fn byte_text(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut unit = "B";
     for next in ["kB", "MB", "GB", "TB", "PB"] {

@@ -25,20 +25,28 @@ pub fn view(document: &Document, times: TimesWanted) -> View {
     let mut lines = vec![Line::new("Result", result::result(document, &headline))];
     lines.extend(shortened(notices::before_trust(document)));
     // A run that failed has few replies, which are no measurement.
-    let is_measured = document.totals.completed > 0 && !headline.has(Word::Failed);
+    let is_load = result::is_load(document);
+    let is_measured = document.totals.completed > 0 && !headline.has(Word::Failed) && !is_load;
+    if is_load {
+        lines.extend(result::fullness(document));
+    }
     if is_measured {
         lines.extend(judgement::trust(document));
     }
-    lines.extend(judgement::limit(document, &headline));
+    if !is_load {
+        lines.extend(judgement::limit(document, &headline));
+    }
     if is_measured && !headline.has(Word::Overloaded) {
         lines.extend(notices::unsteady(document));
     }
     if headline.is_in_capitals() {
         lines.push(Line::new("Seed", Text::plain(document.plan.seed.to_string())));
     }
-    let (tables, notes) = match is_measured {
+    // A load is no measurement: only who asks for times gets them.
+    let has_times = is_measured || is_load && times == TimesWanted::Full;
+    let (tables, notes) = match has_times {
         true => (times::tables(document, times), times::notes(document, times)),
-        false => (Vec::new(), result::few_replies(document).into_iter().collect()),
+        false => (Vec::new(), result::few_replies(document).into_iter().filter(|_| !is_load).collect()),
     };
     View { ran: ran::ran(document), lines, tables, notes }
 }

@@ -111,15 +111,18 @@ fn load(document: &Document) -> String {
                 };
                 parts.push(format!("the requests of {}, {pace}", replay.paths.join(", ")));
             }
-            Work::Load(_) => parts.push("records are stored".to_owned()),
+            Work::Load(_) => {}
             Work::Delete(_) => parts.push("records are deleted".to_owned()),
             Work::Replay(_) => parts.push("recorded requests".to_owned()),
             Work::Window(_) => parts.push("windows of objects".to_owned()),
             Work::Pause(_) => {}
         }
     }
-    if plan.trace().is_none() {
+    if plan.trace().is_none() && !super::result::is_load(document) {
         parts.push(records(document));
+    }
+    if super::result::is_load(document) {
+        parts.push(format!("values {}", sizes(&plan.data.value_size)));
     }
     parts.join("; ")
 }
@@ -153,6 +156,7 @@ fn clients(document: &Document, index: usize, group: &Group) -> String {
         words += &format!(", {}", plan.route.name());
     }
     match &group.arrivals {
+        Arrivals::Closed if super::result::is_load(document) => {}
         Arrivals::Closed => words += ", closed loop",
         Arrivals::Poisson if plan.changes.is_nothing() && group.rate.is_some() => {
             words += &format!(", open loop at {}/s", plain(group.rate.unwrap_or_default()));

@@ -1,15 +1,16 @@
 //! The result of a run in a sentence: the words in capitals with their reason, the rate, the hits and the errors.
 
-use pummel_logic::plan::{Arrivals, Transport};
+use pummel_logic::plan::{Arrivals, Transport, Work};
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::seconds as seconds_of;
 use pummel_measure::uncertainty::quantile_name;
 use pummel_measure::words::{counted, grouped, percent};
 
 use super::headline::{Headline, Word};
-use crate::document::{Document, OpResult, reads};
+use crate::document::{Document, LoadedResult, OpResult, reads};
+use crate::text::byte_text;
 use crate::view::cells::{option_time, plain, rate, rate_interval, seconds, share, time};
-use crate::view::{Text, Tone};
+use crate::view::{Line, Text, Tone};
 
 /// The share of errors from which on the rate is that of all requests that ended, and the share stands beside it.
 const MANY_ERRORS: f64 = 0.01;
@@ -19,6 +20,9 @@ pub(super) fn result(document: &Document, headline: &Headline) -> Text {
     let mut text = Text::default();
     for (place, word) in headline.words.iter().enumerate() {
         text = text.and(Tone::Plain, if place > 0 { ", " } else { "" }).and(word.tone(), word.text());
+    }
+    if let Some(load) = document.load.as_ref().filter(|_| is_load(document)) {
+        return loaded(text, document, load);
     }
     let Some(first) = headline.words.first() else { return with_rate(text, document) };
     match first {
@@ -45,6 +49,52 @@ pub(super) fn result(document: &Document, headline: &Headline) -> Text {
             with_rate(text.and(Tone::Plain, reason), document)
         }
     }
+}
+
+/// Whether records are stored in the recorded phases, and nothing else is done.
+pub(super) fn is_load(document: &Document) -> bool {
+    let recorded = document.plan.phases.iter().filter(|phase| phase.recorded);
+    let mut loads = recorded.map(|phase| matches!(phase.work, Work::Load(_))).peekable();
+    loads.peek().is_some() && loads.all(|is_load| is_load)
+}
+
+/// The records that a load stored.
+fn loaded(mut text: Text, document: &Document, load: &LoadedResult) -> Text {
+    if !text.0.is_empty() {
+        let reason = document
+            .reason
+            .as_ref()
+            .map_or_else(String::new, |reason| format!(": {}", reason.trim_end_matches('.')));
+        text = text.and(Tone::Plain, format!("{reason}. "));
+    }
+    let rate = if load.seconds > 0.0 {
+        format!("; {}/s", rate(load.stored as f64 / load.seconds))
+    } else {
+        String::new()
+    };
+    let stored = format!("{} of {} records stored", grouped(load.stored), grouped(load.records));
+    text.and(Tone::Figure, stored).and(Tone::Plain, format!(", {}{rate}", byte_text(load.bytes)))
+}
+
+/// How full the servers are after a load, with what they evicted.
+pub(super) fn fullness(document: &Document) -> Vec<Line> {
+    let servers = document.evidence.iter().flat_map(|seen| &seen.servers);
+    let several = document.plan.servers.len() > 1;
+    let words = servers.filter_map(|server| {
+        let reading = server.reading.as_ref()?;
+        let (used, limit) = (reading.memory_bytes?, reading.memory_limit_bytes.filter(|limit| *limit > 0)?);
+        let of = if several { format!("{}: ", server.address) } else { String::new() };
+        let evicted = match reading.counts.evictions {
+            Some(0) => "; nothing was evicted".to_owned(),
+            Some(count) => format!("; {} evicted", counted(count, "record")),
+            None => String::new(),
+        };
+        Some(format!("{of}its memory is {} full now{evicted}", percent(used as f64 / limit as f64)))
+    });
+    words
+        .enumerate()
+        .map(|(place, words)| Line::new(if place == 0 { "Server" } else { "" }, Text::plain(words)))
+        .collect()
 }
 
 /// How long an interrupted run measured, of the time that was asked for.
