@@ -1,12 +1,14 @@
 //! The intervals as comma-separated values, one row for each interval and op; `docs/RESULTS.md` documents the columns.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use pummel_logic::protocol::Fault;
 use pummel_logic::workload::cache_counts::CacheCounts;
 use pummel_measure::recorder::Span;
 
-use crate::document::{Document, IntervalResult, OpResult, TimeFigures};
+use crate::document::{Document, IntervalResult, OpResult};
+use crate::visible;
 
 /// The figures of each time in a row.
 pub const ROW_FIGURES: [&str; 10] =
@@ -28,34 +30,126 @@ pub const CACHE_COLUMNS: [CacheColumn; 9] = [
     ("duplicate_fills", |counts| counts.duplicate_fills),
 ];
 
-/// The table, header first, with lines that end in a line feed.
-pub fn render(document: &Document) -> Vec<u8> {
-    let mut table = header();
-    for interval in &document.intervals {
-        for (name, op) in interval.ops.iter() {
-            row(&mut table, interval, (name, phase_at(document, interval.at_s)), op);
-        }
-    }
-    table.into_bytes()
+/// A cell of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// Words, of this program or of others.
+    Words(Cow<'a, str>),
+    /// A whole number.
+    Count(u64),
+    /// A number with all of its digits.
+    Number(f64),
+    /// A number with three digits behind the point.
+    Thousandths(f64),
+    /// Nothing, where a figure is not known.
+    Absent,
 }
 
-fn header() -> String {
-    let mut header = String::from("at_s,seconds,op,requests,completed,rate,keys,hits,misses");
-    for fault in Fault::ALL {
-        push(&mut header, format_args!(",errors_{}", fault.name()));
+impl<'a> From<&'a str> for Cell<'a> {
+    fn from(words: &'a str) -> Cell<'a> {
+        Cell::Words(words.into())
     }
-    header.push_str(",unfinished,unsent");
-    for span in Span::ALL {
-        for figure in ROW_FIGURES {
-            push(&mut header, format_args!(",{}_{figure}_us", span.name()));
+}
+
+impl From<String> for Cell<'_> {
+    fn from(words: String) -> Self {
+        Cell::Words(words.into())
+    }
+}
+
+impl From<u64> for Cell<'_> {
+    fn from(count: u64) -> Self {
+        Cell::Count(count)
+    }
+}
+
+impl From<f64> for Cell<'_> {
+    fn from(number: f64) -> Self {
+        Cell::Number(number)
+    }
+}
+
+impl From<bool> for Cell<'_> {
+    fn from(answer: bool) -> Self {
+        Cell::from(if answer { "true" } else { "false" })
+    }
+}
+
+impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
+    fn from(known: Option<T>) -> Cell<'a> {
+        known.map_or(Cell::Absent, Into::into)
+    }
+}
+
+/// Comma-separated values that grow row by row, with lines that end in a line feed. Only cells are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Csv(String);
+
+impl Csv {
+    /// A table with this row of names.
+    pub fn with_header<'a>(names: impl IntoIterator<Item = &'a str>) -> Csv {
+        let mut table = Csv::default();
+        table.row(names.into_iter().map(Cell::from));
+        table
+    }
+
+    /// Adds a row.
+    pub fn row<'a>(&mut self, cells: impl IntoIterator<Item = Cell<'a>>) {
+        for (place, cell) in cells.into_iter().enumerate() {
+            if place > 0 {
+                self.0.push(',');
+            }
+            let written = match cell {
+                Cell::Words(words) => self.words(&words),
+                Cell::Count(count) => write!(self.0, "{count}"),
+                Cell::Number(number) => write!(self.0, "{number}"),
+                Cell::Thousandths(number) => write!(self.0, "{number:.3}"),
+                Cell::Absent => Ok(()),
+            };
+            written.expect("a string takes everything");
+        }
+        self.0.push('\n');
+    }
+
+    /// Adds words: in quotes where they hold a comma or a quote (RFC 4180), with a mark for each control character, and behind an
+    /// apostrophe where a spreadsheet would take them for a formula.
+    fn words(&mut self, words: &str) -> std::fmt::Result {
+        let apostrophe = if words.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { "'" } else { "" };
+        let words = visible::words(words);
+        match words.contains([',', '"']) {
+            true => write!(self.0, "\"{apostrophe}{}\"", words.replace('"', "\"\"")),
+            false => write!(self.0, "{apostrophe}{words}"),
         }
     }
-    header.push_str(",phase");
-    for (name, _) in CACHE_COLUMNS {
-        push(&mut header, format_args!(",{name}"));
+
+    /// The bytes of the table.
+    pub fn finish(self) -> Vec<u8> {
+        self.0.into_bytes()
     }
-    header.push('\n');
-    header
+}
+
+/// The table, header first.
+pub fn render(document: &Document) -> Vec<u8> {
+    let names = header();
+    let mut table = Csv::with_header(names.iter().map(String::as_str));
+    for interval in &document.intervals {
+        for (name, op) in interval.ops.iter() {
+            table.row(row(interval, (name, phase_at(document, interval.at_s)), op));
+        }
+    }
+    table.finish()
+}
+
+fn header() -> Vec<String> {
+    let first = "at_s,seconds,op,requests,completed,rate,keys,hits,misses".split(',').map(str::to_owned);
+    let faults = Fault::ALL.into_iter().map(|fault| format!("errors_{}", fault.name()));
+    let spans = Span::ALL
+        .into_iter()
+        .flat_map(|span| ROW_FIGURES.into_iter().map(move |figure| format!("{}_{figure}_us", span.name())));
+    let cache = CACHE_COLUMNS.into_iter().map(|(name, _)| name.to_owned());
+    let unanswered = ["unfinished", "unsent"].map(str::to_owned);
+    let phase = std::iter::once("phase".to_owned());
+    first.chain(faults).chain(unanswered).chain(spans).chain(phase).chain(cache).collect()
 }
 
 /// The name of the phase in which an interval begins; empty where the load does not change.
@@ -65,49 +159,22 @@ pub fn phase_at(document: &Document, at_s: f64) -> &str {
     begun.map_or("", |phase| phase.name.as_str())
 }
 
-/// Text as a cell: in quotes where it holds a comma, a quote or the end of a line (RFC 4180). Text that a spreadsheet takes for a
-/// formula stays as it is.
-pub fn cell(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
-}
-
-fn row(table: &mut String, interval: &IntervalResult, (name, phase): (&str, &str), op: &OpResult) {
+fn row<'a>(interval: &IntervalResult, (name, phase): (&'a str, &'a str), op: &OpResult) -> Vec<Cell<'a>> {
     let length_s = interval.seconds;
     let rate = if length_s > 0.0 { op.completed as f64 / length_s } else { 0.0 };
-    push(table, format_args!("{:.3},{length_s:.3},{}", interval.at_s, cell(name)));
-    push(table, format_args!(",{},{},{rate:.3}", op.requests, op.completed));
-    push(table, format_args!(",{},{},{}", op.keys, op.hits, op.misses));
-    for fault in Fault::ALL {
-        push(table, format_args!(",{}", op.errors.get(fault.name()).unwrap_or(&0)));
-    }
-    push(table, format_args!(",{},{}", op.unfinished, op.unsent));
-    for span in Span::ALL {
-        times(table, op.times.of_span(span));
-    }
-    push(table, format_args!(",{}", cell(phase)));
-    for (_, of) in CACHE_COLUMNS {
-        match &op.cache {
-            Some(counts) => push(table, format_args!(",{}", of(counts))),
-            None => table.push(','),
-        }
-    }
-    table.push('\n');
-}
-
-fn times(table: &mut String, figures: &TimeFigures) {
-    for figure in ROW_FIGURES {
-        match figures.plain(figure) {
-            Some(us) => push(table, format_args!(",{us}")),
-            None => table.push(','),
-        }
-    }
-}
-
-fn push(table: &mut String, cells: std::fmt::Arguments<'_>) {
-    table.write_fmt(cells).expect("a string takes everything");
+    let mut cells = vec![Cell::Thousandths(interval.at_s), Cell::Thousandths(length_s), name.into()];
+    cells.extend([op.requests.into(), op.completed.into(), Cell::Thousandths(rate)]);
+    cells.extend([op.keys, op.hits, op.misses].map(Cell::from));
+    cells.extend(Fault::ALL.map(|fault| Cell::from(op.errors.get(fault.name()).copied().unwrap_or(0))));
+    cells.extend([op.unfinished, op.unsent].map(Cell::from));
+    cells.extend(
+        Span::ALL
+            .into_iter()
+            .flat_map(|span| ROW_FIGURES.map(|figure| Cell::from(op.times.of_span(span).plain(figure)))),
+    );
+    cells.push(phase.into());
+    cells.extend(CACHE_COLUMNS.map(|(_, of)| Cell::from(op.cache.as_ref().map(of))));
+    cells
 }
 
 #[cfg(test)]
@@ -130,8 +197,18 @@ mod tests {
             interval.ops.0[0].0 = "get,\"1\"\n".to_owned();
         }
         let table = String::from_utf8(render(&document)).unwrap();
-        assert_eq!(table.matches(",\"get,\"\"1\"\"\n\",").count(), document.intervals.len(), "{table}");
-        assert_eq!(cell("=HYPERLINK(1)"), "=HYPERLINK(1)");
+        assert_eq!(table.matches(",\"get,\"\"1\"\"\u{fffd}\",").count(), document.intervals.len(), "{table}");
+    }
+
+    #[test]
+    fn no_cell_is_a_formula_and_numbers_stay() {
+        let mut table = Csv::with_header(["op"]);
+        let words = ["=cmd()", "+1", "-1", "@a", "\ta", "=1,\"2\"", "a=b", "\u{1b}[31m"];
+        table.row(words.map(Cell::from));
+        table.row([Cell::Number(-1.5), Cell::Count(3), Cell::Thousandths(0.5), Cell::Absent, true.into()]);
+        let text = String::from_utf8(table.finish()).expect("UTF-8");
+        let row = "'=cmd(),'+1,'-1,'@a,'\u{fffd}a,\"'=1,\"\"2\"\"\",a=b,\u{fffd}[31m";
+        assert_eq!(text, format!("op\n{row}\n-1.5,3,0.500,,true\n"));
     }
 
     #[test]
@@ -182,7 +259,6 @@ mod tests {
         document.phases = vec![phase("calm", 0.0), phase("flash \"x\"", 1.0)];
         let quoted = "\"flash \"\"x\"\"\"";
         assert_eq!(phases(&document), ["phase", "calm", "calm", quoted, quoted]);
-        assert_eq!(cell("a,b"), "\"a,b\"");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use pummel_measure::words::{counted, percent, rate_text};
 use serde_json::{Value, json};
 
 use crate::VERSION;
+use crate::csv::{Cell, Csv};
 use crate::markdown;
 use crate::run_figures::{lag_words, made_again_words};
 use crate::scalability_words;
@@ -383,32 +384,27 @@ pub fn json(curve: &Curve) -> Vec<u8> {
 
 /// The whole curve as CSV; times are microseconds, and empty where they are not known.
 pub fn csv(curve: &Curve) -> Vec<u8> {
-    let mut text = String::from("role,asked_rate,rate,met");
-    for (name, _) in QUANTILES {
-        text += &format!(",response_{name}_us");
-    }
-    text += ",carried,limit,trust";
-    for (name, _) in QUANTILES {
-        text += &format!(",response_{name}_us_low,response_{name}_us_high");
-    }
-    text += ",level_of,level\n";
+    let mut names: Vec<String> = ["role", "asked_rate", "rate", "met"].map(str::to_owned).to_vec();
+    names.extend(QUANTILES.map(|(name, _)| format!("response_{name}_us")));
+    names.extend(["carried", "limit", "trust"].map(str::to_owned));
+    names.extend(
+        QUANTILES.iter().flat_map(|(name, _)| ["low", "high"].map(|end| format!("response_{name}_us_{end}"))),
+    );
+    names.extend(["level_of", "level"].map(str::to_owned));
+    let mut table = Csv::with_header(names.iter().map(String::as_str));
+    let us = |ns: u64| ns as f64 / MICROSECOND as f64;
     for point in &curve.points {
-        let asked = point.asked.map_or(String::new(), |asked| asked.to_string());
-        let met = point.met().map_or(String::new(), |met| met.to_string());
-        text += &format!("{},{asked},{},{met}", point.role, point.summary.totals.rate);
-        for quantile in point.quantiles() {
-            let shown =
-                quantile.known().map_or(String::new(), |ns| (ns as f64 / MICROSECOND as f64).to_string());
-            text += &format!(",{shown}");
-        }
+        let mut cells: Vec<Cell<'_>> = vec![point.role.into(), point.asked.into()];
+        cells.extend([point.summary.totals.rate.into(), point.met().into()]);
+        cells.extend(point.quantiles().iter().map(|quantile| Cell::from(quantile.known().map(us))));
         let (limit, trust) = (point.summary.verdict.limit.name(), point.summary.trust.ok);
-        text += &format!(",{},{limit},{trust}", point.carried());
-        for end in point.ends_ns() {
-            text += &end.map_or(",".to_owned(), |ns| format!(",{}", ns as f64 / MICROSECOND as f64));
-        }
-        text += &point.level.map_or(",,\n".to_owned(), |(what, level)| format!(",{what},{level}\n"));
+        cells.extend([point.carried().into(), limit.into(), trust.into()]);
+        cells.extend(point.ends_ns().map(|end| Cell::from(end.map(us))));
+        let (of, level) = point.level.unzip();
+        cells.extend([of.into(), level.map(u64::from).into()]);
+        table.row(cells);
     }
-    text.into_bytes()
+    table.finish()
 }
 
 #[cfg(test)]

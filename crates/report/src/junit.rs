@@ -6,6 +6,7 @@ use pummel_measure::outcome::RunOutcome;
 use pummel_measure::uncertainty::quantile_name;
 
 use crate::document::{Document, FailOnAnswer, GoalOutcome, UntilOutcome};
+use crate::escaped::{Text, Xml};
 use crate::numbers::{grouped, number};
 
 /// Characters of foreign words that are shown at most.
@@ -31,52 +32,33 @@ pub fn render(document: &Document) -> Vec<u8> {
     cases.extend(document.until.iter().map(until));
     let failures = cases.iter().filter(|(_, fate)| matches!(fate, Fate::Failed(_))).count();
     let skipped = cases.iter().filter(|(_, fate)| matches!(fate, Fate::Skipped(_))).count();
-    let (count, seconds) = (cases.len(), document.seconds);
-    let head = format!(
-        "tests=\"{count}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\" time=\"{seconds:.3}\""
-    );
-    let mut text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {head}>\n<testsuite name=\"pummel {}\" {head}>\n",
-        xml(&document.plan.servers.join(", "))
-    );
-    for (name, fate) in cases {
-        let name = xml(&name);
-        // Some readers show the attribute, others the body.
-        text += &match fate {
-            Fate::Passed => format!("<testcase classname=\"pummel\" name=\"{name}\"/>\n"),
-            Fate::Failed(why) => {
-                let why = xml(&why);
-                format!(
-                    "<testcase classname=\"pummel\" name=\"{name}\"><failure message=\"{why}\">{why}</failure></testcase>\n"
-                )
-            }
-            Fate::Skipped(why) => {
-                let why = xml(&why);
-                format!(
-                    "<testcase classname=\"pummel\" name=\"{name}\"><skipped message=\"{why}\">{why}</skipped></testcase>\n"
-                )
-            }
-        };
-    }
-    (text + "</testsuite>\n</testsuites>\n").into_bytes()
+    let (count, seconds) = (cases.len().to_string(), format!("{:.3}", document.seconds));
+    let head = [
+        ("tests=\"", count),
+        ("\" failures=\"", failures.to_string()),
+        ("\" errors=\"0\" skipped=\"", skipped.to_string()),
+        ("\" time=\"", seconds),
+    ];
+    let head = head.iter().fold(Text::<Xml>::default(), |text, (mark, words)| text.mark(mark).words(words));
+    let text = Text::of("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ")
+        .and(head.clone())
+        .mark("\">\n<testsuite name=\"pummel ")
+        .cut(&document.plan.servers.join(", "), WORDS_MAX)
+        .mark("\" ")
+        .and(head)
+        .mark("\">\n");
+    text.each(cases.into_iter().map(case), "\n").mark("</testsuite>\n</testsuites>\n").finish().into_bytes()
 }
 
-/// Words as text of XML 1.0, which has no way to write most control characters.
-fn xml(words: &str) -> String {
-    let mut text = String::new();
-    for character in words.chars().take(WORDS_MAX) {
-        match character {
-            '&' => text.push_str("&amp;"),
-            '<' => text.push_str("&lt;"),
-            '>' => text.push_str("&gt;"),
-            '"' => text.push_str("&quot;"),
-            '\n' | '\t' => text.push(' '),
-            '\u{fffe}' | '\u{ffff}' => text.push('\u{fffd}'),
-            control if control.is_control() => text.push('\u{fffd}'),
-            other => text.push(other),
-        }
-    }
-    text
+/// A test case. Some readers show the attribute of its message, others the body.
+fn case((name, fate): (String, Fate)) -> Text<Xml> {
+    let case = Text::of("<testcase classname=\"pummel\" name=\"").cut(&name, WORDS_MAX);
+    let (begin, why, end) = match fate {
+        Fate::Passed => return case.mark("\"/>"),
+        Fate::Failed(why) => ("\"><failure message=\"", why, "</failure></testcase>"),
+        Fate::Skipped(why) => ("\"><skipped message=\"", why, "</skipped></testcase>"),
+    };
+    case.mark(begin).cut(&why, WORDS_MAX).mark("\">").cut(&why, WORDS_MAX).mark(end)
 }
 
 fn complete(document: &Document) -> Fate {

@@ -24,6 +24,7 @@ pub mod comparison;
 pub mod csv;
 pub mod curve;
 pub mod document;
+mod escaped;
 pub mod forms;
 pub mod hdr;
 pub mod hgrm;
@@ -47,6 +48,9 @@ pub mod text;
 pub mod transmit;
 pub mod view;
 pub mod visible;
+
+#[cfg(test)]
+mod hostile_tests;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod example;

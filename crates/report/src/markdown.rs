@@ -8,6 +8,7 @@ use pummel_measure::uncertainty::quantile_name;
 use pummel_measure::words::counted;
 
 use crate::document::{Document, Figure, UntilOutcome};
+use crate::escaped::{Markdown, Text};
 use crate::numbers::{grouped, number};
 
 /// The most bytes of a summary.
@@ -28,101 +29,64 @@ const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'
 /// Columns of a sparkline at most.
 const COLUMNS_MAX: usize = 40;
 
+/// Text of Markdown, whose words are escaped.
+pub type Md = Text<Markdown>;
+
 /// The summary, at most 8 KB.
 pub fn render(document: &Document) -> Vec<u8> {
-    let mut text = nothing(document).unwrap_or_else(|| whole(document));
-    shorten(&mut text, BYTES_MAX);
-    text.into_bytes()
+    let text = nothing(document).unwrap_or_else(|| whole(document));
+    text.shorten(BYTES_MAX).finish().into_bytes()
 }
 
 /// The summary of a run that measured and stored nothing: its reason, without a table; `None` for all other runs.
-fn nothing(document: &Document) -> Option<String> {
+fn nothing(document: &Document) -> Option<Md> {
     let stored = document.load.as_ref().map_or(0, |load| load.stored);
     let is_empty = has_nothing_to_report(&document.plan, stored, document.totals.requests);
     let reason = document.reason.as_ref().filter(|_| document.status == Status::Partial && is_empty)?;
-    let servers = foreign(&document.plan.servers.join(", "));
-    Some(format!(
-        "### pummel: PARTIAL, nothing was measured against {servers}\n\nReason: {}\n\n{}",
-        plain(reason),
-        origin(document)
-    ))
+    let text = Md::of("### pummel: PARTIAL, nothing was measured against ").and(servers(document));
+    Some(text.mark("\n\nReason: ").and(plain(reason)).mark("\n\n").and(origin(document)))
+}
+
+fn servers(document: &Document) -> Md {
+    foreign(&document.plan.servers.join(", "))
 }
 
 /// The seed and the version that made a result.
-fn origin(document: &Document) -> String {
-    format!("<sub>seed {}, pummel {}</sub>\n", document.plan.seed, foreign(&document.tool.version))
+fn origin(document: &Document) -> Md {
+    let text = Md::of("<sub>seed ").words(&document.plan.seed.to_string()).mark(", pummel ");
+    text.and(foreign(&document.tool.version)).mark("</sub>\n")
 }
 
 /// The summary of a run with figures.
-fn whole(document: &Document) -> String {
-    let mut text = headline(document);
-    text += &goals(document);
-    text += &table(document);
-    text += &keys(document);
-    text += &outcomes(document);
-    text += &misses(document);
-    text += &sparkline(document);
-    text += &answers(document);
+fn whole(document: &Document) -> Md {
+    let parts = [headline, goals, table, keys, outcomes, misses, sparkline, answers];
+    let text = Md::default().each(parts.map(|part| part(document)), "");
     let details = details(document);
-    if text.len() + details.len() <= BYTES_MAX {
-        text += &details;
-    }
-    text
+    if text.len() + details.len() <= BYTES_MAX { text.and(details) } else { text }
 }
 
 /// A text report as it is, below a headline, at most 8 KB: for results without a summary of their own.
 pub fn of_text(headline: &str, report: &str) -> Vec<u8> {
     const FENCE: &str = "\n```\n";
-    // A fence in the words of others would end this one.
-    let report = report.replace("```", "'''");
-    let is_shown = |letter: &char| !letter.is_control() || *letter == '\n';
-    let report: String = report.chars().filter(is_shown).collect();
-    let mut text = format!("### {}\n{FENCE}{}", plain(headline), report.trim_end());
-    shorten(&mut text, BYTES_MAX - FENCE.len());
-    text.push_str(FENCE);
-    text.into_bytes()
-}
-
-/// Cuts text to this many bytes, with a mark where it was cut.
-fn shorten(text: &mut String, bytes_max: usize) {
-    if text.len() > bytes_max {
-        let end = (0..=bytes_max - 4).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
-        text.push_str("…\n");
-    }
+    let heading = Md::of("### ").and(plain(headline)).mark("\n").mark(FENCE);
+    let text = heading.fenced(report.trim_end()).shorten(BYTES_MAX - FENCE.len());
+    text.mark(FENCE).finish().into_bytes()
 }
 
 /// Sentences of pummel's own, which may contain foreign names: marks of Markdown and HTML have no meaning in them, and
 /// they are one line. Beyond 2,000 characters an ellipsis stands for the rest.
-pub fn plain(words: &str) -> String {
-    at_most(words, OWN_CHARS_MAX)
+pub fn plain(words: &str) -> Md {
+    Md::default().cut(words, OWN_CHARS_MAX)
 }
 
 /// Foreign words as text of Markdown. Beyond 200 characters an ellipsis stands for the rest.
-pub fn foreign(words: &str) -> String {
-    at_most(words, FOREIGN_CHARS_MAX)
+pub fn foreign(words: &str) -> Md {
+    Md::default().cut(words, FOREIGN_CHARS_MAX)
 }
 
-fn at_most(words: &str, chars_max: usize) -> String {
-    let mut text = String::new();
-    for (place, character) in words.chars().enumerate() {
-        if place == chars_max {
-            text.push('…');
-            break;
-        }
-        match character {
-            '&' => text.push_str("&amp;"),
-            '<' => text.push_str("&lt;"),
-            '>' => text.push_str("&gt;"),
-            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '|' | '~' | '@' => {
-                text.push('\\');
-                text.push(character);
-            }
-            control if control.is_control() => text.push(' '),
-            other => text.push(other),
-        }
-    }
-    text
+/// A row of a table.
+pub fn row<'a>(cells: impl IntoIterator<Item = &'a str>) -> Md {
+    Md::of("|").each(cells.into_iter().map(|cell| Md::of(" ").and(foreign(cell))), " |").mark("\n")
 }
 
 fn time(figure: Figure) -> String {
@@ -133,35 +97,30 @@ fn time(figure: Figure) -> String {
     }
 }
 
-fn headline(document: &Document) -> String {
-    let outcome = document.outcome.headline().map(|word| format!("**{word}**"));
+fn headline(document: &Document) -> Md {
+    let outcome = document.outcome.headline();
     let status = match document.status {
-        Status::Complete => outcome.as_deref().unwrap_or("complete"),
-        Status::Partial => "**PARTIAL**",
-        Status::Interrupted => "**INTERRUPTED**",
+        Status::Complete => outcome.map_or(Md::of("complete"), |word| Md::of("**").words(word).mark("**")),
+        Status::Partial => Md::of("**PARTIAL**"),
+        Status::Interrupted => Md::of("**INTERRUPTED**"),
     };
-    let response = document.totals.times.of_span(Span::Response);
-    let mut text = format!(
-        "### pummel: {} req/s, p99 {}\n\n{status}, {:.2} s measured against {}\n\n",
-        number(document.totals.rate),
-        time(response.at("p99")),
-        document.seconds,
-        foreign(&document.plan.servers.join(", "))
-    );
+    let p99 = time(document.totals.times.of_span(Span::Response).at("p99"));
+    let text = Md::of("### pummel: ").words(&number(document.totals.rate)).mark(" req/s, p99 ").words(&p99);
+    let text = text.mark("\n\n").and(status).mark(", ").words(&format!("{:.2} s", document.seconds));
+    let mut text = text.mark(" measured against ").and(servers(document)).mark("\n\n");
     if let Some(says) = document.outcome_says.as_ref().filter(|_| document.outcome != RunOutcome::Ok) {
-        text += &format!("Outcome: {}\n\n", foreign(says));
+        text = text.mark("Outcome: ").and(foreign(says)).mark("\n\n");
     }
     if let Some(reason) = &document.reason {
-        text += &format!("Reason: {}\n\n", foreign(reason));
+        text = text.mark("Reason: ").and(foreign(reason)).mark("\n\n");
     }
-    let wrong = document.verify.failed + document.verify.stale;
-    if wrong > 0 {
-        text += &format!("**WRONG OR STALE VALUES: {}**\n\n", grouped(wrong));
+    match document.verify.failed + document.verify.stale {
+        0 => text,
+        wrong => text.mark("**WRONG OR STALE VALUES: ").words(&grouped(wrong)).mark("**\n\n"),
     }
-    text
 }
 
-fn goals(document: &Document) -> String {
+fn goals(document: &Document) -> Md {
     let each = document.goals.iter().map(|goal| {
         let name = (goal.quantile * 1e8).round() / 1e6;
         let mark = match goal.met {
@@ -175,100 +134,105 @@ fn goals(document: &Document) -> String {
             (None, None) => "not known".to_owned(),
         };
         let doubt = if goal.trust { "" } else { ", partly added by pummel" };
-        format!("- goal p{name} within {} us: {mark} ({reached}{doubt})\n", number(goal.limit_us))
+        let text = Md::of("goal ").words(&format!("p{name} within {} us", number(goal.limit_us)));
+        text.mark(": ").mark(mark).mark(" (").words(&reached).mark(doubt).mark(")")
     });
     let failures = document.failures().into_iter().map(|failure| {
-        let (name, says) = (failure.on.name(), plain(&failure.says));
-        match failure.is_known {
-            true => format!("- **FAILED on {name}**: {says}\n"),
-            false => format!("- **{name}: not judged**: {says}\n"),
-        }
+        let (begin, end) = match failure.is_known {
+            true => ("**FAILED on ", "**: "),
+            false => ("**", ": not judged**: "),
+        };
+        Md::of(begin).words(failure.on.name()).mark(end).and(plain(&failure.says))
     });
     let until = document.until.as_ref().map(until);
-    let text: String = each.chain(until).chain(not_steady(document)).chain(failures).collect();
-    if text.is_empty() { text } else { text + "\n" }
+    let items: Vec<Md> = each.chain(until).chain(not_steady(document)).chain(failures).collect();
+    match items.is_empty() {
+        true => Md::default(),
+        false => Md::default().each(items.into_iter().map(|item| Md::of("- ").and(item)), "\n").mark("\n"),
+    }
 }
 
 /// The line of `--until`: the quantile and whether its interval became narrow enough.
-fn until(until: &UntilOutcome) -> String {
+fn until(until: &UntilOutcome) -> Md {
     let percent = |share: f64| format!("{} %", number(share * 100.0));
     let mark = if until.reached { "reached" } else { "**NOT REACHED**" };
     let known = until.half_width.map_or("how sure it is, is not known".to_owned(), |half_width| {
         format!("+- {}", percent(half_width))
     });
-    format!("- {} known to {}: {mark} ({known})\n", quantile_name(until.quantile), percent(until.asked))
+    let text = Md::default().words(&quantile_name(until.quantile)).mark(" known to ");
+    text.words(&percent(until.asked)).mark(": ").mark(mark).mark(" (").words(&known).mark(")")
 }
 
 /// The change in a run that was not steady; `None` if there was none, and if that was not judged.
-fn not_steady(document: &Document) -> Option<String> {
+fn not_steady(document: &Document) -> Option<Md> {
     if document.steady != Some(false) {
         return None;
     }
+    let text = Md::of("**NOT STEADY**: ");
     let Some(change) = &document.change else {
         let parts = document.merged.iter().filter(|part| part.steady == Some(false));
         let names: Vec<&str> = parts.map(|part| part.file.as_str()).collect();
-        let why = match document.merged.is_empty() {
-            true => foreign(&document.unsteady_words()),
-            false => format!("results of the sum: {}", foreign(&names.join(", "))),
-        };
-        return Some(format!("- **NOT STEADY**: {why}\n"));
+        return Some(match document.merged.is_empty() {
+            true => text.and(foreign(&document.unsteady_words())),
+            false => text.mark("results of the sum: ").and(foreign(&names.join(", "))),
+        });
     };
-    let text = |value: Option<f64>| match (change.figure.as_str(), value) {
+    let value = |value: Option<f64>| match (change.figure.as_str(), value) {
         (_, None) => "not known".to_owned(),
         ("p50", Some(us)) => format!("{} us", number(us)),
         ("rate", Some(rate)) => format!("{}/s", number(rate)),
         (_, Some(share)) => format!("{:.1} %", share * 100.0),
     };
-    let (before, after) = (text(change.before), text(change.after));
-    let figure = foreign(&change.figure);
-    Some(format!("- **NOT STEADY**: {figure} {before} before {:.1} s, {after} after\n", change.at_s))
+    let (before, after) = (value(change.before), value(change.after));
+    let words = format!(" {before} before {:.1} s, {after} after", change.at_s);
+    Some(text.and(foreign(&change.figure)).words(&words))
 }
 
-fn table(document: &Document) -> String {
-    let mut text = String::from(
+fn table(document: &Document) -> Md {
+    let text = Md::of(
         "| | completed | per second | hit % | errors | no answer | p50 | p90 | p99 | p99.9 | max |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
-    for (name, op) in document.ops.iter() {
+    let rows = document.ops.iter().map(|(name, op)| {
         let rate = if document.seconds > 0.0 { op.completed as f64 / document.seconds } else { 0.0 };
         let hits = match op.hits + op.misses {
             0 => "-".to_owned(),
             all => format!("{:.1}", 100.0 * op.hits as f64 / all as f64),
         };
         let response = op.times.of_span(Span::Response);
-        let times = ["p50", "p90", "p99", "p99.9", "max"].map(|name| time(response.at(name))).join(" | ");
-        text += &format!(
-            "| {} | {} | {} | {hits} | {} | {} | {times} |\n",
-            foreign(name),
-            grouped(op.completed),
-            number(rate),
-            grouped(op.failed()),
-            grouped(op.unanswered())
-        );
-    }
-    text + "\n"
+        let mut cells = vec![name.to_owned(), grouped(op.completed), number(rate), hits];
+        cells.extend([grouped(op.failed()), grouped(op.unanswered())]);
+        cells.extend(["p50", "p90", "p99", "p99.9", "max"].map(|name| time(response.at(name))));
+        row(cells.iter().map(String::as_str))
+    });
+    text.each(rows, "").mark("\n")
 }
 
 /// The answered requests that did not do what they are for; empty where there are none.
-fn outcomes(document: &Document) -> String {
-    document.outcomes_words().map_or_else(String::new, |words| format!("**Outcomes** {}\n\n", plain(&words)))
+fn outcomes(document: &Document) -> Md {
+    paragraph("**Outcomes** ", document.outcomes_words())
 }
 
 /// The keys of the completed requests; empty where each of them has one.
-fn keys(document: &Document) -> String {
-    document.totals.keys_words().map_or_else(String::new, |words| format!("Keys {words}\n\n"))
+fn keys(document: &Document) -> Md {
+    paragraph("Keys ", document.totals.keys_words())
 }
 
 /// Why keys were missed; empty where misses are not told apart, and where there were none.
-fn misses(document: &Document) -> String {
-    document.misses_words().map_or_else(String::new, |words| format!("Misses {words}\n\n"))
+fn misses(document: &Document) -> Md {
+    paragraph("Misses ", document.misses_words())
+}
+
+/// Words behind a mark; empty where there are none.
+fn paragraph(mark: &'static str, words: Option<String>) -> Md {
+    words.map_or_else(Md::default, |words| Md::of(mark).and(plain(&words)).mark("\n\n"))
 }
 
 /// Completed requests over time, as one line of bars.
-fn sparkline(document: &Document) -> String {
+fn sparkline(document: &Document) -> Md {
     let intervals = &document.intervals;
     if intervals.len() < 2 {
-        return String::new();
+        return Md::default();
     }
     let each = intervals.len().div_ceil(COLUMNS_MAX);
     let rates: Vec<f64> = intervals
@@ -282,40 +246,36 @@ fn sparkline(document: &Document) -> String {
         .collect();
     let most = rates.iter().copied().fold(0.0, f64::max);
     if most <= 0.0 {
-        return String::new();
+        return Md::default();
     }
     let step = |rate: &f64| STEPS[((rate / most * 8.0).ceil() as usize).clamp(1, STEPS.len()) - 1];
     let bars: String = rates.iter().map(step).collect();
-    format!("Completed per second, 0 to {}: `{bars}`\n\n", number(most))
+    let text = Md::of("Completed per second, 0 to ").words(&number(most));
+    text.mark(": `").words(&bars).mark("`\n\n")
 }
 
-fn answers(document: &Document) -> String {
-    let mut text = String::new();
-    if let Some(trust) = &document.trust {
-        text += &format!("**Trust** {}\n\n", plain(&trust.says));
+fn answers(document: &Document) -> Md {
+    let text = paragraph("**Trust** ", document.trust.as_ref().map(|trust| trust.says.clone()));
+    let text = text.and(paragraph("**Limit** ", document.verdict.as_ref().map(|limit| limit.says.clone())));
+    let messages = document.error_messages.iter().take(MESSAGES_MAX);
+    let messages =
+        messages.map(|(words, count)| Md::of("- ").words(&grouped(*count)).mark(" x ").and(foreign(words)));
+    let text = text.each(messages, "\n");
+    match document.error_messages.iter().skip(MESSAGES_MAX).count() {
+        0 => text,
+        more => text.mark("- … and ").words(&counted(more as u64, "more message")).mark("\n"),
     }
-    if let Some(verdict) = &document.verdict {
-        text += &format!("**Limit** {}\n\n", plain(&verdict.says));
-    }
-    for (message, count) in document.error_messages.iter().take(MESSAGES_MAX) {
-        text += &format!("- {} x {}\n", grouped(*count), foreign(message));
-    }
-    let more = document.error_messages.iter().skip(MESSAGES_MAX).count();
-    if more > 0 {
-        text += &format!("- … and {}\n", counted(more as u64, "more message"));
-    }
-    text
 }
 
-fn details(document: &Document) -> String {
-    let mut text = String::from("\n<details><summary>The five times of all requests</summary>\n\n");
-    text += "| | p50 | p90 | p99 | p99.9 | max |\n|---|---:|---:|---:|---:|---:|\n";
-    for span in Span::ALL {
+fn details(document: &Document) -> Md {
+    let text = Md::of("\n<details><summary>The five times of all requests</summary>\n\n")
+        .mark("| | p50 | p90 | p99 | p99.9 | max |\n|---|---:|---:|---:|---:|---:|\n");
+    let rows = Span::ALL.into_iter().map(|span| {
         let figures = document.totals.times.of_span(span);
-        let times = ["p50", "p90", "p99", "p99.9", "max"].map(|name| time(figures.at(name))).join(" | ");
-        text += &format!("| {} | {times} |\n", span.name());
-    }
-    text + "\n</details>\n\n" + &origin(document)
+        let times = ["p50", "p90", "p99", "p99.9", "max"].map(|name| time(figures.at(name)));
+        row(std::iter::once(span.name()).chain(times.iter().map(String::as_str)))
+    });
+    text.each(rows, "").mark("\n</details>\n\n").and(origin(document))
 }
 
 #[cfg(test)]
@@ -381,10 +341,10 @@ mod tests {
         let says = format!("{}.", "a long sentence ".repeat(50));
         document.trust = Some(TrustResult { ok: false, says: says.clone(), ..TrustResult::default() });
         assert!(text(&document).contains(&format!("**Trust** {says}\n")));
-        assert_eq!(plain(&"x".repeat(2_000)), "x".repeat(2_000));
-        assert_eq!(plain(&"x".repeat(2_001)), "x".repeat(2_000) + "…");
-        assert_eq!(foreign(&"x".repeat(200)), "x".repeat(200));
-        assert_eq!(foreign(&"<".repeat(201)), "&lt;".repeat(200) + "…");
+        assert_eq!(plain(&"x".repeat(2_000)).finish(), "x".repeat(2_000));
+        assert_eq!(plain(&"x".repeat(2_001)).finish(), "x".repeat(2_000) + "…");
+        assert_eq!(foreign(&"x".repeat(200)).finish(), "x".repeat(200));
+        assert_eq!(foreign(&"<".repeat(201)).finish(), "&lt;".repeat(200) + "…");
     }
 
     #[test]
@@ -407,9 +367,9 @@ mod tests {
                     - **NOT STEADY**: p50 180 us before 6.2 s, not known after\n\n";
         assert!(text.contains(said), "{text}");
         let reached = UntilOutcome { half_width: None, reached: true, ..until };
-        assert!(super::until(&reached).contains("reached (how sure it is, is not known)"));
+        assert!(super::until(&reached).finish().contains("reached (how sure it is, is not known)"));
         document.change = None;
-        assert!(not_steady(&document).is_some_and(|words| words.contains("the warm-up was over")));
+        assert!(not_steady(&document).is_some_and(|words| words.finish().contains("the warm-up was over")));
     }
 
     #[test]
@@ -431,7 +391,10 @@ mod tests {
     #[test]
     fn a_report_for_people_stands_behind_a_fence_that_it_cannot_end() {
         let text = |report: &str| String::from_utf8(of_text("scan: 2 runs", report)).unwrap();
-        assert_eq!(text("a | b\n```\n# c\u{1b}\n"), "### scan: 2 runs\n\n```\na | b\n'''\n# c\n```\n");
+        assert_eq!(
+            text("a | b\n```\n# c\u{1b}\n"),
+            "### scan: 2 runs\n\n```\na | b\n'''\n# c\u{fffd}\n```\n"
+        );
         let long = text(&"ä".repeat(9_000));
         assert!(long.len() <= BYTES_MAX && long.ends_with("…\n\n```\n"), "{}", long.len());
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::VERSION;
 use crate::comparison::{SideSource, StoredRepetition, stored_repetition};
+use crate::csv::{Cell, Csv};
 use crate::document::{NotAResult, SCHEMA};
 use crate::markdown;
 use crate::run_figures::{
@@ -305,11 +306,11 @@ fn figure_json(figure: &RepeatedFigure) -> Value {
 
 /// The runs as CSV, a line for each.
 pub fn csv(repetition: &Repetition) -> Vec<u8> {
-    let mut text = format!("run,{CSV_HEADER}\n");
+    let mut table = Csv::with_header(std::iter::once("run").chain(CSV_HEADER));
     for (number, run) in repetition.runs.iter().enumerate() {
-        writeln!(text, "{number},{}", csv_cells(run)).expect("text can always be added to");
+        table.row(std::iter::once(Cell::Count(number as u64)).chain(csv_cells(run)));
     }
-    text.into_bytes()
+    table.finish()
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@ pub const CLEAR_SCREEN: &str = "\u{1b}[1;1H\u{1b}[2J";
 /// What a page of HTML begins with. A page has its own rules for what it shows.
 const PAGE: &[u8] = b"<!doctype html>";
 
+/// The first bytes of reports that are no text: data packed by gzip, and Parquet.
+const BINARY: [&[u8]; 2] = [b"\x1f\x8b", b"PAR1"];
+
 /// Whether a character speaks to a terminal, turns the direction of a line, or ends it for some readers: C0, DEL and C1, and the
 /// marks, embeddings, overrides and isolates of Unicode's bidirectional text (UAX 9).
 pub fn is_hidden(character: char) -> bool {
@@ -39,18 +42,22 @@ pub fn text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A report as standard output gets it. In JSON a hidden character is written as its escape, which is the same JSON. Bytes that
-/// are no text, and pages, stay as they are.
+/// A report as standard output gets it. In JSON a hidden character is written as its escape, which is the same JSON, and in all
+/// other text, that with bytes that are no text too, as a mark. Packed data, tables in Parquet and pages stay as they are.
 pub fn report(report: &[u8]) -> Cow<'_, [u8]> {
-    let Ok(words) = std::str::from_utf8(report) else { return Cow::Borrowed(report) };
-    if report.starts_with(PAGE) || !words.contains(is_hidden_in_text) {
+    if BINARY.iter().any(|begin| report.starts_with(begin)) || report.starts_with(PAGE) {
+        return Cow::Borrowed(report);
+    }
+    let words = String::from_utf8_lossy(report);
+    let is_shown = matches!(words, Cow::Borrowed(_)) && !words.contains(is_hidden_in_text);
+    if is_shown {
         return Cow::Borrowed(report);
     }
     let is_json = words.trim_ascii_start().starts_with('{')
-        && serde_json::from_str::<serde::de::IgnoredAny>(words).is_ok();
+        && serde_json::from_str::<serde::de::IgnoredAny>(&words).is_ok();
     match is_json {
-        true => Cow::Owned(escaped_json(words).into_bytes()),
-        false => Cow::Owned(text(words).into_owned().into_bytes()),
+        true => Cow::Owned(escaped_json(&words).into_bytes()),
+        false => Cow::Owned(text(&words).into_owned().into_bytes()),
     }
 }
 
@@ -61,11 +68,12 @@ fn marked(words: &str, is_hidden: fn(char) -> bool) -> Cow<'_, str> {
     }
 }
 
-/// JSON with the escapes of hidden characters. Those that JSON has unescaped stand in its texts, except for the ends of lines.
+/// JSON with the escapes of hidden characters. Those that JSON has unescaped stand in its texts, except for the ends of lines, of
+/// which the return of the cursor is left out.
 fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len() + json.len() / 8);
-    for character in json.chars() {
-        match is_hidden_in_text(character) && character != '\r' {
+    for character in json.chars().filter(|character| *character != '\r') {
+        match is_hidden_in_text(character) {
             // All of them are below U+10000.
             true => escaped.push_str(&format!("\\u{:04x}", u32::from(character))),
             false => escaped.push(character),
@@ -110,6 +118,14 @@ mod tests {
         assert_eq!(value(&shown), value(json));
         let text = "{ is how a text may begin\u{1b}";
         assert_eq!(report(text.as_bytes()).as_ref(), "{ is how a text may begin\u{fffd}".as_bytes());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_do_not_let_others_through() {
+        let json = b"{\"plan\": 1, \"x\": \"\xff\xc2\x9b31m\"}";
+        let shown = String::from_utf8(report(json).into_owned()).expect("text");
+        assert_eq!(shown, "{\"plan\": 1, \"x\": \"\u{fffd}\\u009b31m\"}");
+        assert_eq!(report(b"a\xff\x1b[2J").as_ref(), "a\u{fffd}\u{fffd}[2J".as_bytes());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::claim::Outcome;
 use super::result::{Comparison, Row};
 use super::side::Side;
 use crate::VERSION;
+use crate::csv::{Cell, Csv};
 use crate::document::SCHEMA;
 use crate::layout::json_value;
 use crate::run_figures::{CSV_HEADER, csv_cells, pretty};
@@ -113,11 +114,11 @@ fn row_json(row: &Row) -> Value {
 
 /// The runs of both sides as CSV, a line for each.
 pub fn csv(comparison: &Comparison) -> Vec<u8> {
-    let mut text = format!("side,pair,{CSV_HEADER}\n");
+    let mut table = Csv::with_header(["side", "pair"].into_iter().chain(CSV_HEADER));
     for (name, side) in ["a", "b"].into_iter().zip(&comparison.sides) {
         for (pair, run) in side.runs.iter().enumerate() {
-            text += &format!("{name},{pair},{}\n", csv_cells(run));
+            table.row([name.into(), Cell::Count(pair as u64)].into_iter().chain(csv_cells(run)));
         }
     }
-    text.into_bytes()
+    table.finish()
 }
