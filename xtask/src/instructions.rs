@@ -3,7 +3,7 @@
 //! A count does not depend on how busy the machine is, so that builds of different days can be compared. A run of few
 //! requests is taken from a run of more with the same seed: what starting, loading and reporting cost cancels out.
 
-use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,10 @@ use std::process::Command;
 
 use crate::bench::server::{Kind, Server};
 use crate::programs::{build, release, said_by};
+use crate::spread::Spread;
+
+/// Requests of the shorter run of a row, at least.
+const SHORTER_MIN: u64 = 20_000;
 
 /// Requests by which the longer run of a row is longer, at least.
 const REQUESTS_MIN: u64 = 100_000;
@@ -19,41 +23,197 @@ const REQUESTS_MIN: u64 = 100_000;
 /// beginning of each, which differs from run to run, is a small part of what is counted.
 const ROUNDS_MIN: u64 = 5;
 
+/// Calls of each connection that comes and goes.
+const CALLS: u64 = 10;
+
+/// Name of the trace in the folder of the counts.
+const TRACE: &str = "requests.csv";
+
+/// Requests of the trace: no row that replays it asks for more.
+const TRACE_REQUESTS: u64 = SHORTER_MIN + REQUESTS_MIN;
+
+/// Keys of the trace, each of which is stored first.
+const TRACE_KEYS: u64 = 10_000;
+
+/// A function that only the thread of a worker calls, as callgrind names it.
+const WORKER: &str = "pummel_engine::worker::Worker<";
+
 /// One situation in which a request is counted.
 struct Row {
     name: &'static str,
+    servers: u16,
+    /// Most clients at one time.
     connections: u32,
+    /// Most requests of a client at one time.
     depth: u32,
-    /// Options that make it an open loop; none: closed.
-    pace: &'static [&'static str],
+    /// The command line of a run.
+    words: fn(&Run) -> String,
 }
 
-/// The pace of the open loops is one that a program keeps up with while each of its instructions is counted.
-const OPEN: &[&str] = &["--rate", "4k"];
+/// Gets of one key, over connections that stay.
+const GETS: &str = "--mix get:1";
 
-const ROWS: [Row; 6] = [
-    Row { name: "closed, depth 1, 50 connections", connections: 50, depth: 1, pace: &[] },
-    Row { name: "closed, depth 16, 50 connections", connections: 50, depth: 16, pace: &[] },
-    Row { name: "closed, depth 1, 10,000 connections", connections: 10_000, depth: 1, pace: &[] },
-    Row { name: "closed, depth 16, 10,000 connections", connections: 10_000, depth: 16, pace: &[] },
-    Row { name: "open, depth 1, 50 connections", connections: 50, depth: 1, pace: OPEN },
-    Row { name: "open, depth 1, 10,000 connections", connections: 10_000, depth: 1, pace: OPEN },
+/// The pace of the open loops is one that a program keeps up with while each of its instructions is counted.
+const OPEN: &str = "--mix get:1 --rate 4k";
+
+const ROWS: [Row; 13] = [
+    Row {
+        name: "closed, depth 1, 50 connections",
+        servers: 1,
+        connections: 50,
+        depth: 1,
+        words: |run| run.native(GETS),
+    },
+    Row {
+        name: "closed, depth 16, 50 connections",
+        servers: 1,
+        connections: 50,
+        depth: 16,
+        words: |run| run.native(GETS),
+    },
+    Row {
+        name: "closed, depth 1, 10,000 connections",
+        servers: 1,
+        connections: 10_000,
+        depth: 1,
+        words: |run| run.native(GETS),
+    },
+    Row {
+        name: "closed, depth 16, 10,000 connections",
+        servers: 1,
+        connections: 10_000,
+        depth: 16,
+        words: |run| run.native(GETS),
+    },
+    Row {
+        name: "open, depth 1, 50 connections",
+        servers: 1,
+        connections: 50,
+        depth: 1,
+        words: |run| run.native(OPEN),
+    },
+    Row {
+        name: "open, depth 1, 10,000 connections",
+        servers: 1,
+        connections: 10_000,
+        depth: 1,
+        words: |run| run.native(OPEN),
+    },
+    Row {
+        name: "lanes to two servers, depth 1, 50 clients",
+        servers: 2,
+        connections: 50,
+        depth: 1,
+        words: |run| run.native("--mix get:1 --route ketama"),
+    },
+    Row {
+        name: "multi-gets of 8 keys, depth 1, 50 connections",
+        servers: 1,
+        connections: 50,
+        depth: 1,
+        words: |run| run.native("--mix get:1 --multiget 8"),
+    },
+    Row {
+        name: "trace, as fast as it is answered, 50 connections",
+        servers: 1,
+        connections: 50,
+        depth: 1,
+        words: |run| run.native(&format!("--trace {TRACE} --pace fast")),
+    },
+    Row {
+        name: "churn: 50 connections at a time, each of 10 gets",
+        servers: 1,
+        connections: 50,
+        depth: 1,
+        words: |run| run.native(&format!("--mix get:1 --calls-per-connection {CALLS}")),
+    },
+    // 400 connections a second make 4,000 calls, and more of them are open while the machine is busy with something else. Without
+    // -r, and without -R, mcperf looks for each reply awake, so that a count would depend on how long that takes.
+    Row {
+        name: "churn: mcperf, connections of 10 sets",
+        servers: 1,
+        connections: 2_000,
+        depth: 1,
+        words: |run| {
+            format!(
+                "mcperf -s 127.0.0.1 -p {} --strict -m set -z d200 -n {} -N {CALLS} -r 400",
+                run.ports[0],
+                run.requests / CALLS
+            )
+        },
+    },
+    Row {
+        name: "sequences: mcperf, sets with sizes and gaps, 10 connections in turn",
+        servers: 1,
+        connections: 1,
+        depth: 1,
+        words: |run| {
+            format!(
+                "mcperf -s 127.0.0.1 -p {} --strict -m set -z u1,400 -n 10 -N {} -R u0.0001,0.0004",
+                run.ports[0],
+                run.requests / 10
+            )
+        },
+    },
+    Row {
+        name: "windows: memaslap, 50 windows of 1,024 objects",
+        servers: 1,
+        connections: 50,
+        depth: 1,
+        words: |run| {
+            format!(
+                "memaslap -s {} --strict -c 50 -w 1k -X 200 -x {} --seed 1 --no-evidence",
+                run.addresses(),
+                run.requests
+            )
+        },
+    },
 ];
+
+/// What the command line of a run depends on.
+struct Run<'a> {
+    row: &'a Row,
+    ports: Vec<u16>,
+    requests: u64,
+    /// Further options for `pummel run`.
+    extra: &'a str,
+}
+
+impl Run<'_> {
+    /// The command line of `pummel run` with these options.
+    fn native(&self, options: &str) -> String {
+        let (Row { connections, depth, .. }, addresses) = (self.row, self.addresses());
+        format!(
+            "run -s {addresses} -c {connections} -d {depth} -n {} --seed 1 --interval 1000s --wait block --timeout 60s \
+             --backend epoll {options} {}",
+            self.requests, self.extra
+        )
+    }
+
+    /// The servers, separated by commas.
+    fn addresses(&self) -> String {
+        self.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect::<Vec<_>>().join(",")
+    }
+}
 
 /// Counts the instructions that a request costs the worker's thread, by callgrind.
 ///
 /// Closed and open loops, at depths 1 and 16, with 50 and 10,000 connections: gets over text, 30-byte keys, 200-byte values,
-/// against memcached on loopback. Needs valgrind and memcached. Closed loops at 10,000 connections need `ulimit -n` of 10,100 or
-/// more.
+/// against memcached on loopback. Then clients of two servers, multi-gets, a trace, connections of 10 calls, sequences with sizes
+/// and gaps, and windows of objects. Needs valgrind and memcached. Closed loops at 10,000 connections need `ulimit -n` of 10,100
+/// or more.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Counts this build of pummel; several times for several columns [default: the release build].
     #[arg(long = "binary", value_name = "FILE")]
     binaries: Vec<PathBuf>,
+    /// Counts each row so many times, the builds in turns; above 1 a cell has the median, the least and the greatest.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
     /// Only rows whose name contains TEXT.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = known_row)]
     rows: String,
-    /// Further options for `pummel run`, separated by spaces.
+    /// Further options for `pummel run`, separated by spaces; rows of mcperf and memaslap do without them.
     #[arg(
         long,
         value_name = "WORDS",
@@ -77,6 +237,7 @@ fn known_row(text: &str) -> Result<String, String> {
 pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     let scratch = root.join("target/instructions");
     fs::create_dir_all(&scratch)?;
+    fs::write(scratch.join(TRACE), trace(TRACE_REQUESTS))?;
     let binaries = match options.binaries.is_empty() {
         true => {
             build(root, ["pummel", "--bin", "pummel"])?;
@@ -92,42 +253,60 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     println!("|---|{}", "---|".repeat(binaries.len()));
     let mut is_whole = true;
     for row in ROWS.iter().filter(|row| row.name.contains(&options.rows)) {
-        let server = Server::start(Kind::Memcached, 0, row.connections, &scratch)?;
-        print!("| {} |", row.name);
-        for binary in &binaries {
-            match count(row, binary, &server, &options.extra, &scratch) {
-                Ok(instructions) => print!(" {instructions:.0} |"),
-                Err(error) => {
-                    is_whole = false;
-                    print!(" not counted: {error} |");
-                }
+        let servers = (0..row.servers)
+            .map(|_| Server::start(Kind::Memcached, 0, row.connections, &scratch))
+            .collect::<io::Result<Vec<_>>>()?;
+        let mut counts: Vec<Vec<io::Result<f64>>> = binaries.iter().map(|_| Vec::new()).collect();
+        for _ in 0..options.rounds {
+            for (binary, counted) in binaries.iter().zip(&mut counts) {
+                counted.push(count(row, binary, &servers, &options.extra, &scratch));
             }
         }
-        println!();
+        is_whole &= counts.iter().flatten().all(Result::is_ok);
+        println!(
+            "| {} | {} |",
+            row.name,
+            counts.iter().map(|counts| cell(counts)).collect::<Vec<_>>().join(" | ")
+        );
     }
     Ok(is_whole)
 }
 
-/// Instructions of the busiest thread for each request that the longer run makes more.
-fn count(row: &Row, binary: &Path, server: &Server, extra: &str, scratch: &Path) -> io::Result<f64> {
-    let slots = u64::from(row.connections) * u64::from(row.depth);
-    let (few, more) = ((2 * slots).max(20_000), (ROUNDS_MIN * slots).max(REQUESTS_MIN));
-    let mut totals = Vec::new();
-    for requests in [few, few + more] {
-        server.wait_until_left()?;
-        totals.push(busiest_thread(row, requests, binary, server.port, extra, scratch)?);
+/// The counts of one build in one row, and the reason why one is missing.
+fn cell(counts: &[io::Result<f64>]) -> String {
+    if let Some(error) = counts.iter().find_map(|count| count.as_ref().err()) {
+        return format!("not counted: {error}");
     }
-    Ok((totals[1] as f64 - totals[0] as f64) / more as f64)
+    let Spread { median, min, max } = Spread::of(counts.iter().flatten().copied());
+    match counts.len() {
+        1 => format!("{median:.0}"),
+        _ => format!("{median:.0} ({min:.0}-{max:.0})"),
+    }
 }
 
-fn busiest_thread(
-    row: &Row,
-    requests: u64,
-    binary: &Path,
-    port: u16,
-    extra: &str,
-    scratch: &Path,
-) -> io::Result<u64> {
+impl Row {
+    /// Requests of the shorter run and of the longer one.
+    fn requests(&self) -> [u64; 2] {
+        let slots = u64::from(self.connections) * u64::from(self.depth);
+        let (few, more) = ((2 * slots).max(SHORTER_MIN), (ROUNDS_MIN * slots).max(REQUESTS_MIN));
+        [few, few + more]
+    }
+}
+
+/// Instructions of the worker's thread for each request that the longer run makes more.
+fn count(row: &Row, binary: &Path, servers: &[Server], extra: &str, scratch: &Path) -> io::Result<f64> {
+    let mut totals = Vec::new();
+    let [few, many] = row.requests();
+    for requests in [few, many] {
+        servers.iter().try_for_each(Server::wait_until_left)?;
+        let run = Run { row, ports: servers.iter().map(|server| server.port).collect(), requests, extra };
+        totals.push(worker_thread(binary, &(row.words)(&run), scratch)?);
+    }
+    Ok((totals[1] as f64 - totals[0] as f64) / (many - few) as f64)
+}
+
+/// Instructions of the worker's thread in a run of pummel with these words. The thread that makes the report may take more.
+fn worker_thread(binary: &Path, words: &str, scratch: &Path) -> io::Result<u64> {
     let directory = scratch.join("counts");
     match fs::remove_dir_all(&directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -138,28 +317,31 @@ fn busiest_thread(
             .args(["-q", "--tool=callgrind", "--separate-threads=yes"])
             .arg(format!("--callgrind-out-file={}", directory.join("thread").display()))
             .arg(binary)
-            .args(["run", "-s", &format!("127.0.0.1:{port}"), "-c", &row.connections.to_string()])
-            .args([
-                "-d",
-                &row.depth.to_string(),
-                "-n",
-                &requests.to_string(),
-                "--seed",
-                "1",
-                "--mix",
-                "get:1",
-            ])
-            .args(["--interval", "1000s", "--wait", "block", "--timeout", "60s", "--backend", "epoll"])
-            .args(row.pace)
-            .args(extra.split_whitespace()),
+            .args(words.split_whitespace())
+            .current_dir(scratch)
+            // memaslap reads its settings from there.
+            .env("HOME", scratch),
     )?;
-    let mut threads = BTreeMap::new();
+    let mut workers = Vec::new();
     for entry in fs::read_dir(&directory)? {
-        let path = entry?.path();
-        threads.insert(total(&fs::read_to_string(&path)?).unwrap_or(0), path);
+        let file = fs::read_to_string(entry?.path())?;
+        workers.extend(file.contains(WORKER).then(|| total(&file)).flatten());
     }
-    let (most, _) = threads.pop_last().ok_or_else(|| io::Error::other("callgrind wrote no file"))?;
-    Ok(most)
+    match workers[..] {
+        [instructions] => Ok(instructions),
+        _ => Err(io::Error::other(format!("{} threads, not one, called {WORKER}...>", workers.len()))),
+    }
+}
+
+/// A trace of so many requests: a store of each key, then nine gets and a set in turn, of keys that lie far apart.
+fn trace(requests: u64) -> String {
+    let mut rows = "time,key,op,size\n".to_owned();
+    for request in 0..requests {
+        let key = request * 7_919 % TRACE_KEYS;
+        let op = if request < TRACE_KEYS || request % 10 == 9 { "set" } else { "get" };
+        writeln!(rows, "{},key-{key:026},{op},200", request / 1_000).expect("a text takes every row");
+    }
+    rows
 }
 
 /// The sum of a thread's instructions, as callgrind writes it down: `totals: N`, or `summary: N`.
@@ -171,6 +353,8 @@ fn total(file: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::tests::{options, refusal};
 
@@ -183,11 +367,68 @@ mod tests {
 
     #[test]
     fn builds_and_rows_are_chosen() {
-        let own: Options = options("--binary a --binary b --rows open --extra --udp");
+        let own: Options = options("--binary a --binary b --rounds 3 --rows open --extra --udp");
         assert_eq!(
-            (own.binaries, own.extra.as_str()),
-            (vec![PathBuf::from("a"), PathBuf::from("b")], "--udp")
+            (own.binaries, own.rounds, own.extra.as_str()),
+            (vec![PathBuf::from("a"), PathBuf::from("b")], 3, "--udp")
         );
         assert!(refusal::<Options>("--rows sideways").contains("closed, depth 1, 50 connections"));
+    }
+
+    /// The command lines of the shorter and the longer run of a row.
+    fn words(name: &str) -> [String; 2] {
+        let row = ROWS.iter().find(|row| row.name.starts_with(name)).unwrap();
+        let ports = (0..row.servers).map(|server| 11_211 + server).collect::<Vec<_>>();
+        row.requests()
+            .map(|requests| (row.words)(&Run { row, ports: ports.clone(), requests, extra: "--no-evidence" }))
+    }
+
+    #[test]
+    fn a_row_fills_its_slots_more_often_in_the_longer_run() {
+        let [shorter, longer] = words("closed, depth 16, 10,000 connections");
+        assert!(shorter.starts_with("run -s 127.0.0.1:11211 -c 10000 -d 16 -n 320000 "), "{shorter}");
+        assert!(shorter.ends_with(" --mix get:1 --no-evidence"), "{shorter}");
+        assert!(longer.contains(" -n 1120000 "), "{longer}");
+    }
+
+    #[test]
+    fn a_client_with_lanes_has_two_servers() {
+        assert!(words("lanes")[0].starts_with("run -s 127.0.0.1:11211,127.0.0.1:11212 -c 50 "));
+    }
+
+    #[test]
+    fn fronts_make_as_many_requests() {
+        assert!(words("churn: mcperf")[1].contains(" -n 12000 -N 10 "));
+        assert!(words("sequences")[1].contains(" -n 10 -N 12000 "));
+        assert!(words("windows")[1].contains(" -x 120000 "));
+    }
+
+    #[test]
+    fn the_trace_has_all_requests_of_the_rows_that_replay_it() {
+        let replaying = ROWS.iter().filter(|row| {
+            (row.words)(&Run { row, ports: vec![1; 2], requests: 0, extra: "" }).contains(TRACE)
+        });
+        let most: Vec<u64> = replaying.map(|row| row.requests()[1]).collect();
+        assert!(!most.is_empty() && most.iter().all(|&requests| requests <= TRACE_REQUESTS));
+    }
+
+    #[test]
+    fn the_trace_stores_each_key_before_it_asks_for_it() {
+        let trace = trace(TRACE_KEYS + 20);
+        let rows: Vec<&str> = trace.lines().skip(1).collect();
+        let (stores, others) = rows.split_at(TRACE_KEYS as usize);
+        assert!(stores.iter().all(|row| row.ends_with(",set,200")));
+        let keys: BTreeSet<&str> = stores.iter().filter_map(|row| row.split(',').nth(1)).collect();
+        assert_eq!((keys.len() as u64, keys.first().map(|key| key.len())), (TRACE_KEYS, Some(30)));
+        assert_eq!(others.iter().filter(|row| row.ends_with(",get,200")).count(), 18);
+        assert_eq!(rows[1], "0,key-00000000000000000000007919,set,200");
+    }
+
+    #[test]
+    fn a_cell_has_the_range_of_several_counts() {
+        assert_eq!(cell(&[Ok(1501.2)]), "1501");
+        assert_eq!(cell(&[Ok(1503.0), Ok(1499.0), Ok(1501.0)]), "1501 (1499-1503)");
+        let lost = io::Error::other("memcached is needed");
+        assert_eq!(cell(&[Ok(1501.2), Err(lost)]), "not counted: memcached is needed");
     }
 }
