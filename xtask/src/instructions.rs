@@ -23,9 +23,6 @@ const REQUESTS_MIN: u64 = 100_000;
 /// beginning of each, which differs from run to run, is a small part of what is counted.
 const ROUNDS_MIN: u64 = 5;
 
-/// Calls of each connection that comes and goes.
-const CALLS: u64 = 10;
-
 /// Name of the trace in the folder of the counts.
 const TRACE: &str = "requests.csv";
 
@@ -46,86 +43,66 @@ struct Row {
     connections: u32,
     /// Most requests of a client at one time.
     depth: u32,
-    /// The command line of a run.
-    words: fn(&Run) -> String,
+    /// The command line of a run, with the places that [`Row::words`] fills.
+    words: &'static str,
 }
 
+/// The words that `{run}` stands for.
+const RUN: &str = "run -s {servers} -c {connections} -d {depth} -n {requests} --seed 1 --interval 1000s --wait block \
+     --timeout 60s --backend epoll {extra}";
+
 /// Gets of one key, over connections that stay.
-const GETS: &str = "--mix get:1";
+const GETS: &str = "{run} --mix get:1";
 
 /// The pace of the open loops is one that a program keeps up with while each of its instructions is counted.
-const OPEN: &str = "--mix get:1 --rate 4k";
+const OPEN: &str = "{run} --mix get:1 --rate 4k";
 
 const ROWS: [Row; 13] = [
-    Row {
-        name: "closed, depth 1, 50 connections",
-        servers: 1,
-        connections: 50,
-        depth: 1,
-        words: |run| run.native(GETS),
-    },
-    Row {
-        name: "closed, depth 16, 50 connections",
-        servers: 1,
-        connections: 50,
-        depth: 16,
-        words: |run| run.native(GETS),
-    },
+    Row { name: "closed, depth 1, 50 connections", servers: 1, connections: 50, depth: 1, words: GETS },
+    Row { name: "closed, depth 16, 50 connections", servers: 1, connections: 50, depth: 16, words: GETS },
     Row {
         name: "closed, depth 1, 10,000 connections",
         servers: 1,
         connections: 10_000,
         depth: 1,
-        words: |run| run.native(GETS),
+        words: GETS,
     },
     Row {
         name: "closed, depth 16, 10,000 connections",
         servers: 1,
         connections: 10_000,
         depth: 16,
-        words: |run| run.native(GETS),
+        words: GETS,
     },
-    Row {
-        name: "open, depth 1, 50 connections",
-        servers: 1,
-        connections: 50,
-        depth: 1,
-        words: |run| run.native(OPEN),
-    },
-    Row {
-        name: "open, depth 1, 10,000 connections",
-        servers: 1,
-        connections: 10_000,
-        depth: 1,
-        words: |run| run.native(OPEN),
-    },
+    Row { name: "open, depth 1, 50 connections", servers: 1, connections: 50, depth: 1, words: OPEN },
+    Row { name: "open, depth 1, 10,000 connections", servers: 1, connections: 10_000, depth: 1, words: OPEN },
     Row {
         name: "lanes to two servers, depth 1, 50 clients",
         servers: 2,
         connections: 50,
         depth: 1,
-        words: |run| run.native("--mix get:1 --route ketama"),
+        words: "{run} --mix get:1 --route ketama",
     },
     Row {
         name: "multi-gets of 8 keys, depth 1, 50 connections",
         servers: 1,
         connections: 50,
         depth: 1,
-        words: |run| run.native("--mix get:1 --multiget 8"),
+        words: "{run} --mix get:1 --multiget 8",
     },
     Row {
         name: "trace, as fast as it is answered, 50 connections",
         servers: 1,
         connections: 50,
         depth: 1,
-        words: |run| run.native(&format!("--trace {TRACE} --pace fast")),
+        words: "{run} --trace {trace} --pace fast",
     },
     Row {
         name: "churn: 50 connections at a time, each of 10 gets",
         servers: 1,
         connections: 50,
         depth: 1,
-        words: |run| run.native(&format!("--mix get:1 --calls-per-connection {CALLS}")),
+        words: "{run} --mix get:1 --calls-per-connection 10",
     },
     // 400 connections a second make 4,000 calls, and more of them are open while the machine is busy with something else. Without
     // -r, and without -R, mcperf looks for each reply awake, so that a count would depend on how long that takes.
@@ -134,65 +111,47 @@ const ROWS: [Row; 13] = [
         servers: 1,
         connections: 2_000,
         depth: 1,
-        words: |run| {
-            format!(
-                "mcperf -s 127.0.0.1 -p {} --strict -m set -z d200 -n {} -N {CALLS} -r 400",
-                run.ports[0],
-                run.requests / CALLS
-            )
-        },
+        words: "mcperf -s 127.0.0.1 -p {port} --strict -m set -z d200 -n {tenth} -N 10 -r 400",
     },
     Row {
         name: "sequences: mcperf, sets with sizes and gaps, 10 connections in turn",
         servers: 1,
         connections: 1,
         depth: 1,
-        words: |run| {
-            format!(
-                "mcperf -s 127.0.0.1 -p {} --strict -m set -z u1,400 -n 10 -N {} -R u0.0001,0.0004",
-                run.ports[0],
-                run.requests / 10
-            )
-        },
+        words: "mcperf -s 127.0.0.1 -p {port} --strict -m set -z u1,400 -n 10 -N {tenth} -R u0.0001,0.0004",
     },
     Row {
         name: "windows: memaslap, 50 windows of 1,024 objects",
         servers: 1,
         connections: 50,
         depth: 1,
-        words: |run| {
-            format!(
-                "memaslap -s {} --strict -c 50 -w 1k -X 200 -x {} --seed 1 --no-evidence",
-                run.addresses(),
-                run.requests
-            )
-        },
+        words: "memaslap -s {servers} --strict -c 50 -w 1k -X 200 -x {requests} --seed 1 --no-evidence",
     },
 ];
 
-/// What the command line of a run depends on.
-struct Run<'a> {
-    row: &'a Row,
-    ports: Vec<u16>,
-    requests: u64,
-    /// Further options for `pummel run`.
-    extra: &'a str,
-}
-
-impl Run<'_> {
-    /// The command line of `pummel run` with these options.
-    fn native(&self, options: &str) -> String {
-        let (Row { connections, depth, .. }, addresses) = (self.row, self.addresses());
-        format!(
-            "run -s {addresses} -c {connections} -d {depth} -n {} --seed 1 --interval 1000s --wait block --timeout 60s \
-             --backend epoll {options} {}",
-            self.requests, self.extra
-        )
+impl Row {
+    /// Requests of the shorter run and of the longer one.
+    fn requests(&self) -> [u64; 2] {
+        let slots = u64::from(self.connections) * u64::from(self.depth);
+        let (few, more) = ((2 * slots).max(SHORTER_MIN), (ROUNDS_MIN * slots).max(REQUESTS_MIN));
+        [few, few + more]
     }
 
-    /// The servers, separated by commas.
-    fn addresses(&self) -> String {
-        self.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect::<Vec<_>>().join(",")
+    /// The command line of a run of so many requests to the servers at these ports, with further options for `pummel run`.
+    fn words(&self, ports: &[u16], requests: u64, extra: &str) -> String {
+        let servers: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let places = [
+            ("{run}", RUN),
+            ("{servers}", &servers.join(",")),
+            ("{port}", &ports[0].to_string()),
+            ("{connections}", &self.connections.to_string()),
+            ("{depth}", &self.depth.to_string()),
+            ("{requests}", &requests.to_string()),
+            ("{tenth}", &(requests / 10).to_string()),
+            ("{trace}", TRACE),
+            ("{extra}", extra),
+        ];
+        places.iter().fold(self.words.to_owned(), |words, (place, word)| words.replace(place, word))
     }
 }
 
@@ -284,23 +243,14 @@ fn cell(counts: &[io::Result<f64>]) -> String {
     }
 }
 
-impl Row {
-    /// Requests of the shorter run and of the longer one.
-    fn requests(&self) -> [u64; 2] {
-        let slots = u64::from(self.connections) * u64::from(self.depth);
-        let (few, more) = ((2 * slots).max(SHORTER_MIN), (ROUNDS_MIN * slots).max(REQUESTS_MIN));
-        [few, few + more]
-    }
-}
-
 /// Instructions of the worker's thread for each request that the longer run makes more.
 fn count(row: &Row, binary: &Path, servers: &[Server], extra: &str, scratch: &Path) -> io::Result<f64> {
+    let ports: Vec<u16> = servers.iter().map(|server| server.port).collect();
     let mut totals = Vec::new();
     let [few, many] = row.requests();
     for requests in [few, many] {
         servers.iter().try_for_each(Server::wait_until_left)?;
-        let run = Run { row, ports: servers.iter().map(|server| server.port).collect(), requests, extra };
-        totals.push(worker_thread(binary, &(row.words)(&run), scratch)?);
+        totals.push(worker_thread(binary, &row.words(&ports, requests, extra), scratch)?);
     }
     Ok((totals[1] as f64 - totals[0] as f64) / (many - few) as f64)
 }
@@ -378,16 +328,16 @@ mod tests {
     /// The command lines of the shorter and the longer run of a row.
     fn words(name: &str) -> [String; 2] {
         let row = ROWS.iter().find(|row| row.name.starts_with(name)).unwrap();
-        let ports = (0..row.servers).map(|server| 11_211 + server).collect::<Vec<_>>();
+        let ports = [11_211, 11_212];
         row.requests()
-            .map(|requests| (row.words)(&Run { row, ports: ports.clone(), requests, extra: "--no-evidence" }))
+            .map(|requests| row.words(&ports[..usize::from(row.servers)], requests, "--no-evidence"))
     }
 
     #[test]
     fn a_row_fills_its_slots_more_often_in_the_longer_run() {
         let [shorter, longer] = words("closed, depth 16, 10,000 connections");
         assert!(shorter.starts_with("run -s 127.0.0.1:11211 -c 10000 -d 16 -n 320000 "), "{shorter}");
-        assert!(shorter.ends_with(" --mix get:1 --no-evidence"), "{shorter}");
+        assert!(shorter.ends_with(" --no-evidence --mix get:1"), "{shorter}");
         assert!(longer.contains(" -n 1120000 "), "{longer}");
     }
 
@@ -397,19 +347,24 @@ mod tests {
     }
 
     #[test]
-    fn fronts_make_as_many_requests() {
-        assert!(words("churn: mcperf")[1].contains(" -n 12000 -N 10 "));
+    fn other_command_lines_make_as_many_requests() {
+        assert!(words("churn: mcperf")[1].contains(" -p 11211 --strict -m set -z d200 -n 12000 -N 10 "));
         assert!(words("sequences")[1].contains(" -n 10 -N 12000 "));
         assert!(words("windows")[1].contains(" -x 120000 "));
     }
 
     #[test]
+    fn every_place_of_a_command_line_is_filled() {
+        for row in &ROWS {
+            assert_eq!(words(row.name).map(|words| words.find(['{', '}'])), [None; 2], "{}", row.name);
+        }
+    }
+
+    #[test]
     fn the_trace_has_all_requests_of_the_rows_that_replay_it() {
-        let replaying = ROWS.iter().filter(|row| {
-            (row.words)(&Run { row, ports: vec![1; 2], requests: 0, extra: "" }).contains(TRACE)
-        });
-        let most: Vec<u64> = replaying.map(|row| row.requests()[1]).collect();
-        assert!(!most.is_empty() && most.iter().all(|&requests| requests <= TRACE_REQUESTS));
+        let mut replaying = ROWS.iter().filter(|row| row.words.contains("{trace}"));
+        assert!(replaying.clone().count() > 0);
+        assert!(replaying.all(|row| row.requests()[1] <= TRACE_REQUESTS));
     }
 
     #[test]
