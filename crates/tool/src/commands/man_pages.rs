@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgAction, Args, Command};
+use clap::{Arg, ArgAction, Args, Command, ValueHint};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
@@ -95,10 +95,40 @@ fn completions(command: Command, folder: &Path) -> io::Result<()> {
     let fronts = compat::NAMES.map(|name| (name.name, front(name)));
     for (name, mut command) in [("pummel", offered(command))].into_iter().chain(fronts) {
         for shell in SHELLS {
-            clap_complete::generate_to(shell, &mut command, name, folder)?;
+            let path = clap_complete::generate_to(shell, &mut command, name, folder)?;
+            if shell == Shell::Bash {
+                let script = fs::read_to_string(&path)?;
+                fs::write(&path, with_files(&script, &command, name))?;
+            }
         }
     }
     Ok(())
+}
+
+/// A script of bash in which words without a dash are completed as files, where a command takes files. The generator offers the
+/// options there, and with nothing to offer bash completes files by itself.
+fn with_files(script: &str, command: &Command, path: &str) -> String {
+    const OFFERED: &str = "COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )";
+    let takes_files = |arg: &Arg| arg.is_positional() && arg.get_value_hint() == ValueHint::FilePath;
+    let mut made = script.to_owned();
+    if command.get_arguments().any(takes_files)
+        && let Some(begin) = made.find(&format!("\n        {path})\n"))
+        && let Some(length) = made[begin..].find("\n            ;;\n")
+    {
+        let block = made[begin..begin + length].to_owned();
+        let block = match block.rsplit_once(OFFERED) {
+            Some((before, after)) => format!("{before}COMPREPLY=(){after}"),
+            None => block,
+        };
+        let condition = block.lines().find(|line| line.contains("${cur} == -* || ${COMP_CWORD} -eq"));
+        let changed = match condition.map(str::to_owned) {
+            Some(condition) => block.replace(&condition, "            if [[ ${cur} == -* ]] ; then"),
+            None => block,
+        };
+        made.replace_range(begin..begin + length, &changed);
+    }
+    let subcommands = command.get_subcommands();
+    subcommands.fold(made, |made, sub| with_files(&made, sub, &format!("{path}__subcmd__{}", sub.get_name())))
 }
 
 /// The command line of pummel as completions offer it: without hidden subcommands, and with the options of the command lines
@@ -233,6 +263,44 @@ mod tests {
             assert!(words_of(path).contains(&word), "{path} does not complete {word}");
         }
         assert!(!words_of("pummel").contains(&"pages"), "a hidden command is completed");
+    }
+
+    #[test]
+    fn words_of_commands_that_take_files_are_completed_as_files() {
+        let folder = tempfile::tempdir().unwrap();
+        completions(Cli::command(), folder.path()).unwrap();
+        let bash = folder.path().join("pummel.bash");
+        let completed = |words: &str| -> Vec<String> {
+            let line = format!(
+                "source '{}'; COMP_WORDS=({words} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+                 _pummel pummel '' \"${{COMP_WORDS[COMP_CWORD - 1]}}\"; echo \"${{COMPREPLY[*]}}\"",
+                bash.display()
+            );
+            let output = std::process::Command::new("bash").args(["-c", &line]).output().unwrap();
+            assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap().split_whitespace().map(str::to_owned).collect()
+        };
+        for words in [
+            "pummel show",
+            "pummel show --op get",
+            "pummel report",
+            "pummel compare a.json",
+            "pummel merge",
+            "pummel table",
+            "pummel fit",
+            "pummel trace stat",
+        ] {
+            // Nothing of its own: then bash completes files.
+            assert_eq!(completed(words), Vec::<String>::new(), "{words}");
+        }
+        assert!(completed("pummel show --format").contains(&"markdown".to_owned()));
+        assert!(completed("pummel run").contains(&"--rate".to_owned()));
+        assert!(completed("pummel").contains(&"show".to_owned()));
+        let script = fs::read_to_string(&bash).unwrap();
+        assert!(
+            script.contains("complete -F _pummel -o nosort -o bashdefault -o default pummel"),
+            "{script}"
+        );
     }
 
     #[test]

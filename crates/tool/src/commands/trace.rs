@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use pummel_engine::run::{TraceFiles, fill_block};
@@ -69,7 +69,7 @@ pub enum Action {
 #[derive(Args, Clone, Debug)]
 pub struct SourceArgs {
     /// The files of the trace, in order: plain, .gz or .zst, or - for standard input
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<String>,
     /// The format of the trace. Default: detected from its content
     #[arg(long, value_name = "FORMAT")]
