@@ -23,14 +23,21 @@ fn points_of_stages(pace: &PaceArgs, first: f64) -> Vec<RatePoint> {
     points
 }
 
-/// The stages that take time, as parts of the measured phase.
-fn parts_of_stages(pace: &PaceArgs) -> Vec<Part> {
+/// The stages that take time, as parts of the measured phase, with their rates as they were typed; `first` is that of `--rate`.
+fn parts_of_stages(pace: &PaceArgs, first: &str) -> Vec<Part> {
     let stages = pace.stage.iter().flat_map(|stages| &stages.0);
     let mut at_ns: Nanos = 0;
+    let mut rate = first;
     let mut parts = Vec::new();
-    for (index, stage) in stages.enumerate().filter(|(_, stage)| stage.time_ns > 0) {
-        parts.push(Part::plain(format!("stage {} ({})", index + 1, stage.words), at_ns));
+    for (index, stage) in stages.enumerate() {
+        let target = stage.words.split_once(':').map_or(rate, |(_, target)| target);
+        if stage.time_ns > 0 {
+            let course =
+                if target == rate { format!("hold {rate}") } else { format!("ramp {rate}..{target}") };
+            parts.push(Part::plain(format!("stage {}: {course}", index + 1), at_ns));
+        }
         at_ns = at_ns.saturating_add(stage.time_ns);
+        rate = target;
     }
     parts
 }
@@ -77,7 +84,13 @@ impl Typed<RunArgs> {
             TypedRate::Shape(shape) => shape.clone(),
             TypedRate::File(path) => RateShape::Points(self.points(path, inputs)?),
         };
-        Ok(self.shaped(shape, Changes { parts: parts_of_stages(pace), ..Changes::default() }))
+        Ok(self.shaped(
+            shape,
+            Changes {
+                parts: parts_of_stages(pace, self.word("--rate").unwrap_or_default()),
+                ..Changes::default()
+            },
+        ))
     }
 
     /// The mean of a rate over the measured time, and the changes with this rate and the bursts of the options.

@@ -30,13 +30,14 @@ fn each_stage_has_the_requests_that_were_due_in_it() {
     let phases = json.at("phases");
     let names: Vec<&str> =
         phases.as_array().expect("phases").iter().filter_map(|phase| phase["name"].as_str()).collect();
-    let expected = ["stage 1 (200ms:1500)", "stage 2 (100ms)", "stage 4 (100ms)", "stage 5 (100ms:400)"];
+    let expected =
+        ["stage 1: ramp 500..1500", "stage 2: hold 1500", "stage 4: hold 0", "stage 5: ramp 0..400"];
     assert_eq!(names, expected);
     assert_eq!(numbers(phases, "/at_s"), [0.0, 0.2, 0.3, 0.4]);
     assert_eq!(numbers(phases, "/seconds"), [0.2, 0.1, 0.1, 0.1]);
     assert_eq!(numbers(phases, "/totals/requests"), [200.0, 150.0, 0.0, 20.0]);
     assert_eq!((json.count("totals/requests"), json.at("steady")), (370, &Value::Null));
-    assert!(ended.text.contains("stage 5 (100ms:400)"), "{}", ended.text);
+    assert!(ended.text.contains("stage 5: ramp 0..400"), "{}", ended.text);
     assert!(ended.text.contains("The load changes by plan"), "{}", ended.text);
 }
 
