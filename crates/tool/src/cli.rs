@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -27,59 +28,15 @@ use crate::commands::show::ShowArgs;
 use crate::commands::table::TableArgs;
 use crate::commands::trace::TraceCommandArgs;
 use crate::commands::workloads::WorkloadsArgs;
+use crate::job::UsageError;
 use crate::native::{LoadArgs, Typed};
+use crate::other_tools;
 use crate::serve::ServeArgs;
 use crate::short_help::shortened;
 use crate::values::nearest::nearest;
 
 /// Names of memaslap: that of its authors, and that of Debian's package.
 const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];
-
-/// Options of other load generators, and the options of pummel that stand for them, without dashes. They are not accepted: an
-/// error names them.
-const OPTIONS_OF_OTHERS: [(&str, &str); 41] = [
-    ("duration", "time"),
-    ("test-time", "time"),
-    ("clients", "connections"),
-    ("concurrency", "connections"),
-    ("qps", "rate"),
-    ("rps", "rate"),
-    ("rate-limiting", "rate"),
-    ("host", "server"),
-    ("hostname", "server"),
-    ("port", "server"),
-    ("socket", "server"),
-    ("unix-socket", "server"),
-    ("keys", "records"),
-    ("num-keys", "records"),
-    ("key-maximum", "records"),
-    ("keyspace", "records"),
-    ("keyspacelen", "records"),
-    ("size", "value-size"),
-    ("data-size", "value-size"),
-    ("data-size-range", "value-size"),
-    ("expiry-range", "ttl"),
-    ("pipeline", "depth"),
-    ("pipelining", "depth"),
-    ("ratio", "mix"),
-    ("key-pattern", "popularity"),
-    ("multi-key-get", "multiget"),
-    ("run-count", "repeat"),
-    ("output", "json"),
-    ("out-file", "json"),
-    ("json-out-file", "json"),
-    ("hdr-file-prefix", "hdr"),
-    ("authenticate", "password-file"),
-    ("password", "password-file"),
-    ("db", "database"),
-    ("dbnum", "database"),
-    ("select-db", "database"),
-    ("cacert", "tls-ca"),
-    ("cert", "tls-cert"),
-    ("key", "tls-key"),
-    ("sni", "tls-server-name"),
-    ("insecure", "tls-insecure"),
-];
 
 /// Load generator and benchmark for memcached, Redis and Valkey
 ///
@@ -214,11 +171,19 @@ pub fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
         let message = "this build of pummel has no agents (pummel --version: features); 'make build' and packages have them";
         return Err(command.error(ErrorKind::InvalidSubcommand, message));
     }
+    let subcommand =
+        words.get(1).and_then(|word| word.to_str()).and_then(|name| command.find_subcommand(name));
+    let has_server =
+        subcommand.is_some_and(|sub| sub.get_arguments().any(|arg| arg.get_long() == Some("server")));
+    if let Some(message) = other_tools::host_and_port(&words).filter(|_| has_server) {
+        return Err(UsageError::Missing(message).into());
+    }
     let mut matches = match command.try_get_matches_from_mut(&words) {
         Ok(matches) => matches,
         Err(error) => return Err(with_tip(error, &command, &words)),
     };
-    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    // The errors are sentences of pummel's own, which a usage of the whole program would not explain.
+    Cli::from_arg_matches_mut(&mut matches)
 }
 
 /// The parser's error with the subcommand or the option that the wrong word most probably stands for, where the parser itself
@@ -232,33 +197,56 @@ fn with_tip(mut error: clap::Error, command: &clap::Command, words: &[OsString])
             error.insert(ContextKind::SuggestedSubcommand, near);
         }
     }
+    let meant = other_tools::SUBCOMMANDS.iter().find(|(word, _)| *word == name);
+    if let Some((_, meant)) = meant.filter(|_| error.kind() == ErrorKind::InvalidSubcommand) {
+        error.remove(ContextKind::SuggestedSubcommand);
+        let told = StyledStr::from(format!("'pummel {name}' is 'pummel {meant}' here"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![told]));
+    }
     if error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::SuggestedArg).is_some() {
         // It would show the option that the parser holds to be alike.
         error.remove(ContextKind::Usage);
         error.remove(ContextKind::SuggestedArg);
     }
-    if error.kind() == ErrorKind::UnknownArgument
-        && let Some(meant) = meant_option(&error, command.find_subcommand(name))
-    {
-        error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{meant}")));
+    if error.kind() == ErrorKind::UnknownArgument {
+        // `-- --word` would be a server.
+        error.remove(ContextKind::Suggested);
+        match tip(&error, command.find_subcommand(name), words) {
+            Some(Tip::OfAnotherTool(told)) => {
+                let told = ContextValue::StyledStrs(vec![StyledStr::from(told)]);
+                error.insert(ContextKind::Suggested, told);
+            }
+            Some(Tip::Alike(option)) => {
+                error.insert(ContextKind::SuggestedArg, ContextValue::String(option));
+            }
+            None => {}
+        }
     }
     error
 }
 
-/// The option of a subcommand that stands for the unknown one of an error: by the words of other tools, else one that is spelled
-/// nearly the same. The parser's own choice is no guide: it takes `--cluster` for `--cpus`.
-fn meant_option<'a>(error: &clap::Error, subcommand: Option<&'a clap::Command>) -> Option<&'a str> {
+/// What an unknown option probably stands for.
+enum Tip {
+    /// It is a word of another tool: what is to be typed instead.
+    OfAnotherTool(String),
+    /// It is spelled nearly like this option, which has its dashes.
+    Alike(String),
+}
+
+/// What the unknown option of an error stands for, among those of a subcommand: by the words of other tools, else one that is
+/// spelled nearly the same. The parser's own choice is no guide: it takes `--cluster` for `--cpus`.
+fn tip(error: &clap::Error, subcommand: Option<&clap::Command>, words: &[OsString]) -> Option<Tip> {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return None };
-    let unknown = unknown.split('=').next()?.strip_prefix("--")?;
-    let options: Vec<&str> = subcommand?
-        .get_arguments()
-        .filter(|arg| !arg.is_hide_set())
-        .filter_map(clap::Arg::get_long)
-        .collect();
-    match OPTIONS_OF_OTHERS.iter().find(|(word, _)| *word == unknown) {
-        Some((_, meant)) => options.into_iter().find(|option| option == meant),
-        None => nearest(unknown, options),
+    let unknown = unknown.split('=').next()?;
+    let shown = subcommand?.get_arguments().filter(|arg| !arg.is_hide_set());
+    let known: Vec<String> = shown.filter_map(clap::Arg::get_long).map(|long| format!("--{long}")).collect();
+    if let Some(told) = other_tools::meaning(unknown, words, &known) {
+        return Some(Tip::OfAnotherTool(told));
     }
+    let is_of_others = other_tools::OPTIONS.iter().any(|row| row.word == unknown);
+    let unknown = unknown.strip_prefix("--").filter(|_| !is_of_others)?;
+    let near = nearest(unknown, known.iter().map(|option| option.trim_start_matches('-')));
+    near.map(|option| Tip::Alike(format!("--{option}")))
 }
 
 /// Whether words of a command line are about agents, which a build for a first look leaves out.
@@ -311,12 +299,21 @@ mod tests {
     }
 
     #[test]
-    fn every_option_that_stands_for_another_tools_is_one_of_a_run() {
+    fn every_word_of_another_tool_leads_to_a_word_of_pummel_and_is_none_itself() {
         let program = Cli::command();
         let run = program.find_subcommand("run").expect("a subcommand");
-        let longs: Vec<&str> = run.get_arguments().filter_map(clap::Arg::get_long).collect();
-        for (word, meant) in OPTIONS_OF_OTHERS {
-            assert!(longs.contains(&meant) && !longs.contains(&word), "{word} {meant}");
+        let longs: Vec<String> =
+            run.get_arguments().filter_map(clap::Arg::get_long).map(|long| format!("--{long}")).collect();
+        let shorts: Vec<String> =
+            run.get_arguments().filter_map(clap::Arg::get_short).map(|short| format!("-{short}")).collect();
+        for row in other_tools::OPTIONS {
+            let word = row.word.to_owned();
+            assert!(longs.iter().any(|long| long == row.meant), "{row:?}");
+            assert!(!longs.contains(&word) && !shorts.contains(&word), "{row:?}");
+        }
+        for (word, meant) in other_tools::SUBCOMMANDS {
+            let is_one = |name: &str| program.get_subcommands().any(|sub| sub.get_name() == name);
+            assert!(is_one(meant) && !is_one(word), "{word} {meant}");
         }
     }
 

@@ -23,6 +23,7 @@ pub mod live;
 pub mod metrics;
 #[cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod native;
+pub mod other_tools;
 pub mod output;
 pub mod paper;
 pub mod serve;

@@ -5,6 +5,7 @@
 //! No function opens a file: the file of `file:PATH` is read by the reader that [`UnreadDist::read`] is given.
 
 pub mod nearest;
+pub mod server_uri;
 pub mod written;
 
 mod cachelib;
@@ -125,7 +126,30 @@ fn unit_of_time(unit: &str) -> Option<Nanos> {
 pub fn count(text: &str) -> Read<u64> {
     number_and_unit(text)
         .and_then(|(number, unit)| number.times(multiplier(unit)?))
-        .map_or_else(|| accepted("expected a whole number, such as 10000, 10k, 1.5m, 1g or 4KiB"), Ok)
+        .map_or_else(|| accepted(too_much(text).unwrap_or_else(|| COUNT.to_owned())), Ok)
+}
+
+/// The words for what a [`count`] may be.
+const COUNT: &str = "expected a whole number, such as 10000, 10k, 1.5m, 1g or 4KiB";
+
+/// Units that others write behind a rate, and pummel does not take.
+const UNITS_OF_RATES: [&str; 8] = [" req/s", "req/s", " rps", "rps", " qps", "qps", "/sec", "/s"];
+
+/// The words for a number that is right without a part of it: `20,000` and `20000/s`.
+pub fn too_much(text: &str) -> Option<String> {
+    let is_number = |text: &str| number_and_unit(text).is_some_and(|(_, unit)| multiplier(unit).is_some());
+    let unit = UNITS_OF_RATES.iter().find(|unit| text.to_ascii_lowercase().ends_with(**unit));
+    let number = unit.map_or(text, |unit| &text[..text.len() - unit.len()]);
+    let separator = [',', '_', '\''].into_iter().find(|separator| number.contains(*separator));
+    let bare = separator.map_or_else(|| number.to_owned(), |separator| number.replace(separator, ""));
+    let parts: Vec<String> =
+        separator.map(String::from).into_iter().chain(unit.map(|unit| unit.trim().to_owned())).collect();
+    let parts: Vec<String> = parts.iter().map(|part| format!("'{part}'")).collect();
+    // Groups of three digits, or else it is a list of several numbers.
+    let has_groups =
+        separator.is_none_or(|separator| number.split(separator).skip(1).all(|group| group.len() == 3));
+    (!parts.is_empty() && has_groups && is_number(&bare))
+        .then(|| format!("leave out {}: {bare}", parts.join(" and ")))
 }
 
 /// A [`count`] from `least` to `most`.
@@ -203,6 +227,9 @@ fn rate_of(counted: &str, text: &str) -> Read<f64> {
         .unwrap_or(0.0);
     if rate > 0.0 && rate <= RATE_MAX {
         return Ok(rate);
+    }
+    if let Some(told) = too_much(text) {
+        return accepted(told);
     }
     accepted(format!("expected {counted} per second above 0 and up to 1g, such as 500, 20k or 1.5m"))
 }
@@ -642,6 +669,12 @@ pub fn goals(text: &str) -> Read<Vec<Goal>> {
 }
 
 fn goal(text: &str) -> Read<Goal> {
+    let limit = text.split_once(':').map(|(_, limit)| limit);
+    if let Some(limit) = limit.filter(|limit| Decimal::parse(limit).is_some_and(|number| number.mantissa > 0))
+    {
+        // Elsewhere a bare number is seconds. Here nearly everybody means milliseconds, and the goal would be met.
+        return accepted(format!("{limit} s or {limit} ms? expected a limit with its unit, such as p99:1ms"));
+    }
     let parsed = text.strip_prefix('p').and_then(|rest| {
         let (percent, limit) = rest.split_once(':')?;
         let percent = Decimal::parse(percent)?;
@@ -1059,6 +1092,36 @@ mod tests {
         for text in ["", "5-2", "a", "1,", "-1", "1-", "1024", "0-2000"] {
             assert!(cpus(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_number_with_too_much_is_told_without_it() {
+        for (text, told) in [
+            ("20,000", Some("leave out ',': 20000")),
+            ("1_000_000", Some("leave out '_': 1000000")),
+            ("20000/s", Some("leave out '/s': 20000")),
+            ("20k/s", Some("leave out '/s': 20k")),
+            ("20,000 req/s", Some("leave out ',' and 'req/s': 20000")),
+            ("500RPS", Some("leave out 'rps': 500")),
+            ("1,2", None),
+            ("20000", None),
+            ("/s", None),
+            ("x/s", None),
+            ("", None),
+        ] {
+            assert_eq!(too_much(text).as_deref(), told, "{text}");
+        }
+        assert_eq!(rate("20000/s"), Err(ValueError("leave out '/s': 20000".to_owned())));
+        assert_eq!(count("20,000"), Err(ValueError("leave out ',': 20000".to_owned())));
+    }
+
+    #[test]
+    fn a_goal_without_a_unit_is_a_question() {
+        for text in ["p99:1", "p50:1ms,p99:1"] {
+            let error = goals(text).expect_err(text).to_string();
+            assert!(error.starts_with("1 s or 1 ms? "), "{error}");
+        }
+        assert!(goals("p99:0").is_err_and(|error| error.to_string().starts_with("expected")));
     }
 
     #[test]

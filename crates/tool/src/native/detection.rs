@@ -7,7 +7,7 @@ use pummel_logic::plan::detect::Spoken;
 use super::{LoadArgs, RunArgs, SocketArgs, TargetArgs, Typed, TypedProtocol};
 use crate::job::detection::Detection;
 use crate::job::{FrontInputs, Job, UsageError};
-use crate::native::options::List;
+use crate::native::options::{List, Targeted};
 
 /// Answers an inquiry.
 pub type Ask<'a> = dyn Fn(&Inquiry) -> Result<(String, Spoken), Undetected> + 'a;
@@ -16,12 +16,9 @@ pub type Ask<'a> = dyn Fn(&Inquiry) -> Result<(String, Spoken), Undetected> + 'a
 pub type Unwritable<'a> = dyn Fn(&Job) -> Option<String> + 'a;
 
 /// Options whose servers may have to be asked.
-pub trait Detectable: Clone {
+pub trait Detectable: Clone + Targeted {
     /// The servers, and how they are spoken to.
     fn target(&self) -> &TargetArgs;
-
-    /// The servers, to be changed.
-    fn target_mut(&mut self) -> &mut TargetArgs;
 
     /// Options of the sockets.
     fn socket(&self) -> &SocketArgs;
@@ -50,10 +47,6 @@ impl Detectable for RunArgs {
         &self.target
     }
 
-    fn target_mut(&mut self) -> &mut TargetArgs {
-        &mut self.target
-    }
-
     fn socket(&self) -> &SocketArgs {
         &self.socket
     }
@@ -79,10 +72,6 @@ impl Detectable for RunArgs {
 impl Detectable for LoadArgs {
     fn target(&self) -> &TargetArgs {
         &self.target
-    }
-
-    fn target_mut(&mut self) -> &mut TargetArgs {
-        &mut self.target
     }
 
     fn socket(&self) -> &SocketArgs {

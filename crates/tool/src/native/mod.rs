@@ -12,6 +12,7 @@ pub mod phase_file;
 pub mod places;
 mod result_options;
 pub mod saved;
+mod server_uri;
 pub mod steering;
 pub mod style;
 mod trace_args;
@@ -24,7 +25,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, FromArgMatches, Parser};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, ValidPlan};
 use pummel_logic::plan::{
@@ -42,14 +43,15 @@ use crate::job::fleet::Fleet;
 use crate::job::{Front, FrontInputs, Job, Outputs, ReportFormat, UsageError};
 #[cfg(feature = "agents")]
 pub use crate::native::agent_options::{AgentsArgs, MeasuringArgs, OnLoss};
-use crate::native::options::shape_refusal;
 pub use crate::native::options::{
     BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs, OutputArgs,
     PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, TypedArrivals, TypedProtocol, WaitName,
 };
+use crate::native::options::{Targeted, shape_refusal};
 pub use crate::native::result_options::ResultArgs;
 use crate::native::trace_args::TraceArgs;
 use crate::output::names_standard_output;
+use crate::values::server_uri::is_in;
 use crate::values::{self, UnreadDist, UnreadPopularity, ValueError};
 
 /// Options of a load that decide which records are stored.
@@ -268,18 +270,23 @@ fn id_of(flag: &str) -> String {
     flag.trim_start_matches('-').replace('-', "_")
 }
 
-impl<A: FromArgMatches> FromArgMatches for Typed<A> {
+impl<A: FromArgMatches + Targeted> FromArgMatches for Typed<A> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let word = |id: &clap::Id| {
             let last = matches.try_get_raw(id.as_str()).ok()??.next_back()?;
             Some((id.to_string(), last.to_string_lossy().into_owned()))
         };
         let is_given = |id: &&clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
-        Ok(Typed {
-            args: A::from_arg_matches(matches)?,
-            words: matches.ids().filter_map(word).collect(),
-            given: matches.ids().filter(is_given).map(ToString::to_string).collect(),
-        })
+        let mut args = A::from_arg_matches(matches)?;
+        let mut words: BTreeMap<String, String> = matches.ids().filter_map(word).collect();
+        let mut given: BTreeSet<String> = matches.ids().filter(is_given).map(ToString::to_string).collect();
+        if given.remove("bare_server") {
+            given.insert("server".to_owned());
+            let word = words.remove("bare_server");
+            words.extend(word.map(|word| ("server".to_owned(), word)));
+        }
+        given.extend(args.target_mut().settle_servers()?.into_iter().map(id_of));
+        Ok(Typed { args, words, given })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -288,7 +295,7 @@ impl<A: FromArgMatches> FromArgMatches for Typed<A> {
     }
 }
 
-impl<A: Args> Args for Typed<A> {
+impl<A: Args + Targeted> Args for Typed<A> {
     fn augment_args(command: clap::Command) -> clap::Command {
         A::augment_args(command)
     }
@@ -315,7 +322,8 @@ enum Line {
 /// `--help`.
 pub fn job(words: impl IntoIterator<Item = OsString>, inputs: &FrontInputs) -> Result<Job, clap::Error> {
     let program = std::iter::once(OsString::from("pummel"));
-    match Line::try_parse_from(program.chain(words))? {
+    let matches = Line::command().try_get_matches_from(program.chain(words))?;
+    match Line::from_arg_matches(&matches)? {
         Line::Run(typed) => Ok(run(&typed, inputs)?),
         Line::Load(typed) => Ok(load(&typed, inputs)?),
     }
@@ -465,6 +473,10 @@ fn refuse_beside_plan(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
     let fields = TraceArgs::augment_args(MixArgs::augment_args(PaceArgs::augment_args(fields)));
     let fields = SocketArgs::augment_args(EngineArgs::augment_args(DataArgs::augment_args(fields)));
     let is_refused = |id: &str| id != "server" && typed.given.contains(id);
+    if typed.word("--server").is_some_and(is_in) {
+        let accepted = "expected HOST:PORT with --plan, which says everything else".to_owned();
+        return Err(typed.usage("--server", String::new(), accepted));
+    }
     let refused = fields.get_arguments().find(|option| is_refused(option.get_id().as_str()));
     match refused.and_then(clap::Arg::get_long) {
         Some(long) => Err(UsageError::Missing(format!(

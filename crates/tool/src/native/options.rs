@@ -23,6 +23,7 @@ use crate::native::typed_rate::{self, Stage, TypedRate};
 use crate::paper::ScreenArgs;
 use crate::values;
 use crate::values::nearest::hint;
+use crate::values::server_uri;
 use crate::values::{Measure, UnreadDist, UnreadPopularity, UntilEviction, ValueError, WarmUpTime};
 
 /// Several values that one option gives at once.
@@ -98,6 +99,24 @@ pub struct LoadArgs {
     pub output: OutputArgs,
 }
 
+/// Options with servers among them.
+pub trait Targeted {
+    /// The servers, to be changed.
+    fn target_mut(&mut self) -> &mut TargetArgs;
+}
+
+impl Targeted for RunArgs {
+    fn target_mut(&mut self) -> &mut TargetArgs {
+        &mut self.target
+    }
+}
+
+impl Targeted for LoadArgs {
+    fn target_mut(&mut self) -> &mut TargetArgs {
+        &mut self.target
+    }
+}
+
 fn run_after_help() -> String {
     format!("Distributions (DIST):\n{}\n{RUN_EXAMPLES}", dist::FORMS)
 }
@@ -159,10 +178,14 @@ Exit status:
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Server")]
 pub struct TargetArgs {
-    /// Server, or several separated by commas; may be repeated. HOST, HOST:PORT, [IPV6]:PORT or /unix/path. The port is 11211
-    /// unless given, or 6379 with --protocol resp2 or resp3. Default: the environment variable MEMCACHED_SERVERS, in the same form
+    /// Server, or several separated by commas; may be repeated. HOST, HOST:PORT, [IPV6]:PORT or /unix/path, or a URI:
+    /// redis://[USER@]HOST[:PORT][/DATABASE], rediss:// (TLS), memcached://, unix://. The port is 11211 unless given, or 6379 with
+    /// --protocol resp2 or resp3 and in URIs of Redis. Default: the environment variable MEMCACHED_SERVERS, without URIs
     #[arg(short, long, value_name = "SERVER", value_parser = servers, allow_hyphen_values = true)]
     pub server: Vec<List<String>>,
+    /// Servers, as in --server, which is then left out
+    #[arg(value_name = "SERVER", value_parser = bare_server)]
+    pub bare_server: Vec<List<String>>,
     /// Which of several servers holds a record and gets the requests for it. With any route but `all`, each connection of
     /// --connections is a connection to every server
     #[arg(long, value_enum, default_value = "all")]
@@ -664,7 +687,22 @@ fn fill(text: &str) -> Result<Fill, ValueError> {
 }
 
 fn servers(text: &str) -> Result<List<String>, ValueError> {
-    values::servers(text).map(|_| List(vec![text.to_string()]))
+    // What a URI says beside the address is told apart when all options are known, and a password in it is not to be printed.
+    if !server_uri::is_in(text) {
+        values::servers(text)?;
+    }
+    Ok(List(vec![text.to_string()]))
+}
+
+/// Servers that stand alone on a command line. A number is none: it is more likely the value of an option, or a port.
+fn bare_server(text: &str) -> Result<List<String>, ValueError> {
+    let has_form = text.contains(['.', ':', '/']) || text.starts_with(|c: char| c.is_ascii_alphabetic());
+    match has_form {
+        true => servers(text),
+        false => Err(ValueError(
+            "expected a server, as HOST, HOST:PORT, [IPV6]:PORT, /unix/path or redis://HOST; options begin with a dash".to_owned(),
+        )),
+    }
 }
 
 fn weights(text: &str) -> Result<List<(Verb, f64)>, ValueError> {

@@ -201,7 +201,7 @@ fn every_option_of_pace_means_one_change_of_the_plan() {
         }),
         ("--seed 7", |plan| plan.seed = 7),
         ("--interval 100ms", |plan| plan.interval_ns = 100 * MILLISECOND),
-        ("--goal p99:1ms --goal p50:50us,p99.9:1", |plan| {
+        ("--goal p99:1ms --goal p50:50us,p99.9:1s", |plan| {
             plan.goals = vec![
                 Goal { quantile: 0.99, limit_ns: MILLISECOND },
                 Goal { quantile: 0.5, limit_ns: 50 * MICROSECOND },

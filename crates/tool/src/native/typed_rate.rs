@@ -75,7 +75,7 @@ pub fn rate(text: &str) -> Result<TypedRate, ValueError> {
             None => values::rate(text).ok().map(TypedRate::Constant),
         },
     };
-    read.map_or_else(|| refused(RATE), Ok)
+    read.map_or_else(|| refused(values::too_much(text).unwrap_or_else(|| RATE.to_owned())), Ok)
 }
 
 /// A rate that may be 0.

@@ -68,6 +68,9 @@ const WRONG_VALUES: &[(&str, &str, &str)] = &[
     ("--rate", "0", "above 0"),
     ("--rate", "-1k", "above 0"),
     ("--rate", "fast", "20k"),
+    ("--rate", "20,000", "leave out ',': 20000"),
+    ("--rate", "20000/s", "leave out '/s': 20000"),
+    ("--records", "10,000", "leave out ',': 10000"),
     ("--rate", "inf", "20k"),
     ("--arrivals", "poisson", "only with --rate"),
     ("--arrivals", "sometimes", "poisson, constant, uniform"),
@@ -78,6 +81,7 @@ const WRONG_VALUES: &[(&str, &str, &str)] = &[
     ("--seed", "18446744073709551615", "from 0 to"),
     ("--interval", "0", "from 10ms to 1h"),
     ("--goal", "p99", "p99:1ms"),
+    ("--goal", "p99:1", "1 s or 1 ms?"),
     ("--goal", "p100:1ms", "p99:1ms"),
     ("--goal", "p99:0", "p99:1ms"),
     ("--mix", "fetch:1", "get, gets"),
@@ -433,18 +437,24 @@ fn wrong_values_of_an_agent_are_refused_with_what_is_accepted() {
 
 #[test]
 fn words_of_other_tools_lead_to_the_options_that_stand_for_them() {
-    for (words, option) in [
-        (&["run", "--duration", "3"][..], "'--time'"),
-        (&["run", "--clients=3"], "'--connections'"),
-        (&["scan", "--data-size", "3"], "'--value-size'"),
-        (&["run", "--ratio", "1:10"], "'--mix'"),
-        (&["run", "--output", "x"], "'--json'"),
-        (&["run", "--test-time=5"], "'--time'"),
-        (&["run", "--conections", "5"], "'--connections'"),
-        (&["agent", "--allow-targets", "x"], "'--allow-target'"),
-        (&["rn"], "'run'"),
+    for (words, tip) in [
+        (&["run", "--duration", "3"][..], "'--duration 3' is '--time 3' here"),
+        (&["run", "--clients=3"], "'--clients 3' is '--connections 3' here"),
+        (&["scan", "--data-size", "3"], "'--data-size 3' is '--value-size 3' here"),
+        (&["run", "--ratio", "1:10"], "'--ratio 1:10' is '--mix set:1,get:10' here"),
+        (&["run", "--output", "x"], "'--output x' is '--json x' here"),
+        (&["run", "--test-time=5"], "'--test-time 5' is '--time 5' here"),
+        (&["run", "--qps", "5k"], "'--qps 5k' is '--rate 5k' here"),
+        (&["run", "-P", "16"], "'-P 16' is '--depth 16' here"),
+        (&["run", "-a", "word"], "'-a' is '--password-file' here"),
+        (&["run", "--key-maximum", "5"], "'--key-maximum 5' is '--records 5' here"),
+        (&["run", "--conections", "5"], "a similar argument exists: '--connections'\n"),
+        (&["agent", "--allow-targets", "x"], "a similar argument exists: '--allow-target'\n"),
+        (&["rn"], "a similar subcommand exists: 'run'\n"),
+        (&["bench", "-s", "a"], "'pummel bench' is 'pummel run' here"),
+        (&["benchmark"], "'pummel benchmark' is 'pummel run' here"),
     ] {
-        assert_refused(words, &[&format!("exists: {option}\n")]);
+        assert_refused(words, &[tip]);
     }
     // Nothing here stands for these, and no tip is better than a wrong one.
     for option in ["--cluster", "--sentinel", "--retries", "--colour", "--statsd-host"] {
@@ -457,6 +467,60 @@ fn words_of_other_tools_lead_to_the_options_that_stand_for_them() {
     // It has no such option.
     let errors = text(&pummel(&["serve", "--duration", "3"]).stderr);
     assert!(!errors.contains("'--time'"), "{errors}");
+}
+
+#[test]
+fn host_and_port_as_redis_cli_takes_them_are_refused_with_the_form_that_is_taken() {
+    for (words, part) in [
+        (&["run", "-h", "10.0.0.1", "-p", "6379"][..], "write '-s 10.0.0.1:6379'"),
+        (&["load", "-h", "10.0.0.1"], "'-h' is help and takes no host: write '-s 10.0.0.1'"),
+        (&["search", "-s", "10.0.0.1", "-p", "6379"], "there is no '-p'"),
+        (&["ab", "-h", "a"], "write '-s a'"),
+    ] {
+        assert_refused(words, &[part]);
+    }
+    for words in [&["run", "-h"][..], &["run", "-s", "10.0.0.1", "-h"], &["run", "-h", "-t", "1s"]] {
+        let output = pummel(words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        assert!(text(&output.stdout).starts_with("Store the records"), "{words:?}");
+    }
+}
+
+#[test]
+fn a_server_is_a_word_alone_or_a_uri_for_every_command_that_has_servers() {
+    let plan = |words: &[&str]| {
+        let output = pummel(&[&["explain"], words].concat());
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert!(plan(&["run", "cache1:5"]).contains("servers = [\"cache1:5\"]"));
+    assert!(plan(&["load", "/run/m.sock", "--records", "5"]).contains("servers = [\"/run/m.sock\"]"));
+    let redis = plan(&["run", "rediss://cache1/3"]);
+    for line in ["servers = [\"cache1:6379\"]", "protocol = \"resp2\"", "database = 3", "[tls]"] {
+        assert!(redis.contains(line), "{line}: {redis}");
+    }
+    for command in [
+        &["run"][..],
+        &["load"],
+        &["search", "--goal", "p99:1ms"],
+        &["curve"],
+        &["scan", "--rates", "1:2:1"],
+        &["ab", "--versus", "redis://127.0.0.1:2"],
+    ] {
+        let words = |server| [command, server].concat();
+        assert_refused(&words(&["-s", "redis://u:S3CRET@a"]), &["redis://u:***@a", "--password-file"]);
+        assert_refused(
+            &words(&["memcached://a/2"]),
+            &["'memcached://a/2' for '--server", "only RESP servers"],
+        );
+        assert_refused(&words(&["-s", "a", "b"]), &["unexpected word 'b'"]);
+        // Nothing listens there, and that is said of the server that was meant.
+        let output =
+            pummel(&words(&["redis://127.0.0.1:1", "-t", "10ms"][..if command == ["load"] { 1 } else { 3 }]));
+        assert_eq!(output.status.code(), Some(1), "{command:?}");
+        assert!(text(&output.stderr).contains("127.0.0.1:1"), "{command:?}: {}", text(&output.stderr));
+    }
+    assert_refused(&["run", "--plan", "p.toml", "redis://a"], &["expected HOST:PORT with --plan"]);
 }
 
 #[test]
@@ -912,7 +976,7 @@ fn man_pages_and_completions_are_made() {
     assert!(run.contains("popularity") && run.contains("etc\\-value"), "{run}");
     assert!(fs::read_to_string(man.join("pummel.1")).expect("a page").contains("pummel"));
     let (_, synopsis) = run.split_once(".SH SYNOPSIS\n").expect("a synopsis");
-    assert_eq!(synopsis.lines().next(), Some("pummel run [OPTIONS]"), "{synopsis}");
+    assert_eq!(synopsis.lines().next(), Some("pummel run [OPTIONS] [SERVER]..."), "{synopsis}");
     for front in ["mcperf", "memaslap", "memcaslap", "mutilate"] {
         for name in [format!("{front}.bash"), format!("_{front}"), format!("{front}.fish")] {
             assert!(completions.join(&name).exists(), "{name}");

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
+use crate::job::UsageError;
 use crate::native::{RunArgs, Typed};
 
 /// The options of `pummel run`, read, and as words.
@@ -48,6 +49,14 @@ impl CommonOptions {
 fn parse(words: impl Iterator<Item = OsString>) -> Result<Typed<RunArgs>, clap::Error> {
     let command = Command::new("run").no_binary_name(true).disable_help_flag(true);
     let matches = Typed::<RunArgs>::augment_args(command).try_get_matches_from(words)?;
+    // The common servers are no words alone here, and a stray word of a side is more likely a slip.
+    if let Some(mut stray) = matches.get_raw("bare_server") {
+        let word = stray.next().unwrap_or_default().display();
+        return Err(UsageError::Missing(format!(
+            "unexpected word '{word}': servers of a side stand behind -s"
+        ))
+        .into());
+    }
     Typed::from_arg_matches(&matches)
 }
 
@@ -57,7 +66,11 @@ impl FromArgMatches for CommonOptions {
         let mut words = Vec::new();
         for option in command.get_arguments() {
             let id = option.get_id().as_str();
-            let Some(long) = option.get_long() else { continue };
+            let long = match option.get_long() {
+                Some(long) => long,
+                None if id == "bare_server" => "server",
+                None => continue,
+            };
             if matches.value_source(id) != Some(ValueSource::CommandLine) {
                 continue;
             }

@@ -16,6 +16,7 @@ use crate::native;
 use crate::native::{RunArgs, Typed};
 use crate::values;
 use crate::values::ValueError;
+use crate::values::server_uri::is_in;
 use pummel_report::forms::FORMS;
 
 /// How the sides differ, and how often each is measured.
@@ -133,7 +134,9 @@ fn side(
     };
     let mut words = split(text).ok_or_else(|| refused("a quote or a backslash is not closed".to_owned()))?;
     if let Some(servers) = given.servers {
-        values::servers(servers).map_err(|error| UsageError::Value {
+        // The server of a URI is told with the side's other options.
+        let read = if is_in(servers) { Ok(Vec::new()) } else { values::servers(servers) };
+        read.map_err(|error| UsageError::Value {
             flag: "--versus".to_owned(),
             value: servers.to_owned(),
             accepted: error.to_string(),
