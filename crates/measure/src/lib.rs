@@ -50,6 +50,7 @@ pub mod scalability;
 #[cfg(test)]
 pub(crate) mod scenario;
 pub mod side_times;
+pub mod silence;
 pub mod slice;
 pub mod summary;
 pub mod tally;

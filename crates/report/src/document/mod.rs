@@ -76,7 +76,7 @@ pub use self::requests::{
 };
 pub use self::run::{CertaintyResult, GeneratorResult, GoalOutcome, LoadedResult, ToolResult, VerifyResult};
 pub use self::server_stats::{ServerIntervalResult, ServerStatsResult};
-pub use self::steadiness::{ChangeResult, UntilOutcome, WarmUpResult};
+pub use self::steadiness::{ChangeResult, SilenceResult, UntilOutcome, WarmUpResult};
 pub use self::transmit::{SampleFigures, TransmitResult};
 
 /// The layout of results that this version writes, and the greatest that it reads.
@@ -219,6 +219,10 @@ pub struct Document {
     /// What changed in a run that was not steady; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeResult>,
+    /// Spells in which servers answered nothing although requests were due; empty where there were none, and where the load does not
+    /// stay at one level.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silences: Vec<SilenceResult>,
     /// How the warm-up ended; absent where it was not to settle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<WarmUpResult>,
@@ -435,6 +439,7 @@ impl Document {
             anatomy: measurement.ops().all().anatomy().iter().map(AnatomyResult::of).collect(),
             steady: summary.steadiness.as_ref().map(Steadiness::is_steady),
             change,
+            silences: SilenceResult::all_of(measurement),
             steered: SteeredResult::all_of(measurement),
             warmup: WarmUpResult::of(measurement),
             until: UntilOutcome::of(summary),

@@ -2,6 +2,7 @@
 
 use pummel_logic::time::seconds;
 use pummel_measure::measurement::{Measurement, WarmUp, WarmUpEnd};
+use pummel_measure::silence::Silence;
 use pummel_measure::summary::Summary;
 use pummel_measure::uncertainty::steadiness::{ChangeKind, LevelChange, LevelFigure};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,24 @@ pub struct ChangeResult {
     pub before: Option<f64>,
     /// The figure after the moment; null if it falls among requests without an answer.
     pub after: Option<f64>,
+}
+
+/// A spell in which servers answered nothing although requests were due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SilenceResult {
+    /// Beginning, in seconds from the beginning of the measured phase.
+    pub from_s: f64,
+    /// End, in seconds from the beginning of the measured phase.
+    pub to_s: f64,
+}
+
+impl SilenceResult {
+    pub(super) fn all_of(measurement: &Measurement) -> Vec<SilenceResult> {
+        let spells = Silence::all_of(measurement).into_iter();
+        let at = |ns| rounded(seconds(ns));
+        spells.map(|spell| SilenceResult { from_s: at(spell.from_ns), to_s: at(spell.to_ns) }).collect()
+    }
 }
 
 /// A warm-up whose end was found while it ran.

@@ -106,13 +106,13 @@ pub(super) fn event_words(events: &[Event]) -> String {
 
 /// A sentence on the figures that a load that changes does not have; `None` if it does not change. `steered` is how
 /// often its rate was changed by hand.
-pub(super) fn note(plan: &Plan, steered: usize) -> Option<String> {
+pub(crate) fn note(plan: &Plan, steered: usize) -> Option<String> {
     (!plan.changes.is_nothing()).then(|| {
         let how = match steered {
             0 => "The load changes by plan".to_owned(),
             changes => format!("The load was steered by hand, with {}", counted(changes as u64, "change")),
         };
-        format!("{how}: the figures are those of all its rates together, and how sure they are is not known.")
+        format!("{how}: the figures are those of all its rates together, and how sure they are is not known")
     })
 }
 

@@ -2,7 +2,6 @@
 
 use pummel_measure::words::grouped;
 
-use super::changes;
 use super::page::Page;
 use crate::document::{Document, OpResult, OpsResult, RequestTotals, reads};
 use crate::numbers::number;
@@ -10,9 +9,6 @@ use crate::numbers::number;
 pub(super) fn tables(page: &mut Page, document: &Document, ops: &OpsResult, totals: &RequestTotals) {
     page.line("");
     page.table(&count_rows(ops, totals, document.seconds), 1);
-    if let Some(words) = changes::note(&document.plan, document.steered.as_ref().map_or(0, Vec::len)) {
-        page.line(&words);
-    }
 }
 
 fn count_rows(ops: &OpsResult, totals: &RequestTotals, measured_s: f64) -> Vec<Vec<String>> {

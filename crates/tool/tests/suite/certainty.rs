@@ -7,7 +7,7 @@ fn a_measurement_ends_when_its_quantile_is_known() {
     // Replies are held so long that the stalls of a busy machine do not make the median unsteady.
     let server = Serve::start("--service-time exponential:5ms");
     let words = format!(
-        "run -s {} -c 16 --rate 400 --records 100 --interval 100ms --until p50:100% --min-time 2s --max-time 60s --quiet",
+        "run -s {} -c 16 --rate 400 --records 100 --interval 100ms --until p50:100% --min-time 2s --max-time 60s -v",
         server.name
     );
     in_some_quiet_moment(|| {
@@ -36,7 +36,7 @@ fn a_measurement_ends_when_its_quantile_is_known() {
 fn a_measurement_that_does_not_reach_its_target_says_so() {
     let server = Serve::start("");
     let words = format!(
-        "run -s {} -c 2 --rate 2k --records 100 --until p99.9:0.1% --min-time 1s --max-time 2s --quiet",
+        "run -s {} -c 2 --rate 2k --records 100 --until p99.9:0.1% --min-time 1s --max-time 2s -v",
         server.name
     );
     let ended = pummel(&words).expect(3);
@@ -50,7 +50,7 @@ fn a_measurement_that_does_not_reach_its_target_says_so() {
 fn a_warm_up_settles_or_says_that_it_has_not() {
     let server = Serve::start("");
     let words =
-        format!("run -s {} -c 4 -T 2 --rate 4k --records 100 --warmup auto:11s -t 2s --quiet", server.name);
+        format!("run -s {} -c 4 -T 2 --rate 4k --records 100 --warmup auto:11s -t 2s -v", server.name);
     let ended = pummel(&words).expect(0);
     let result = ended.json();
     let seconds = result.number("warmup/seconds");
@@ -78,7 +78,8 @@ fn a_warm_up_settles_or_says_that_it_has_not() {
 }
 
 /// Reads of records that are not there, of which each is stored: a thousand in a second.
-const FILLING: &str = "-c 4 --rate 1k --records 1000000 --mix get:1 --no-load --popularity uniform --read-through -t 1s --quiet";
+const FILLING: &str =
+    "-c 4 --rate 1k --records 1000000 --mix get:1 --no-load --popularity uniform --read-through -t 1s -v";
 
 #[test]
 fn a_warm_up_ends_with_the_first_eviction_of_a_server() {

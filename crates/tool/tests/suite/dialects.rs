@@ -20,7 +20,7 @@ const RESP_OPS: &str = "get:4,gat:1,set:2,add:1,replace:1,append:1,incr:1,decr:1
 fn verified(server: &str, protocol: &str, depth: u32, options: &str) -> Json {
     let words = format!(
         "run -s {server} --no-evidence --protocol {protocol} -n 10k -c 10 -T 2 -d {depth} --records 2000 --verify 1 \
-         --ttl 1000 --quiet {options}"
+         --ttl 1000 -v {options}"
     );
     let ended = pummel(&words).expect(0);
     let result = ended.json();
@@ -123,7 +123,7 @@ fn both_dialects_of_redis_are_counted_behind_tls_too() {
         let result = verified(&secured, protocol, 4, &options);
         assert_redis_counted(&result, protocol, &server);
         assert!(result.number("connections/handshake_us/min") > 0.0);
-        let wrong = pummel(&format!("run -s {secured} --protocol {protocol} -n 10 --quiet --tls")).expect(1);
+        let wrong = pummel(&format!("run -s {secured} --protocol {protocol} -n 10 -v --tls")).expect(1);
         assert!(wrong.json().text("reason").contains("certificate"), "{}", wrong.text);
     }
 }
@@ -144,7 +144,7 @@ fn what_one_dialect_stored_the_others_read_byte_for_byte() {
         for reader in ["text", "meta", "binary"] {
             let read = format!(
                 "run -s {} --protocol {reader} --key-prefix {prefix} --records 1000 --value-size uniform:1,3000 --no-load \
-                 --verify 1 --mix get:1 --popularity sequential -n 1000 --quiet",
+                 --verify 1 --mix get:1 --popularity sequential -n 1000 -v",
                 server.name
             );
             let result = pummel(&read).expect(0).json();
@@ -159,7 +159,7 @@ fn each_key_is_on_the_redis_server_that_has_its_slot() {
     let names: Vec<String> = servers.iter().map(Redis::name).collect();
     let words = format!(
         "run -s {} --protocol resp3 --route crc16 --records 3000 -c 4 -n 2000 --multiget 8 --mix get:4,set:1 --verify 1 \
-         --quiet",
+         -v",
         names.join(",")
     );
     let ended = pummel(&words).expect(0);
@@ -176,10 +176,8 @@ fn each_key_is_on_the_redis_server_that_has_its_slot() {
 #[test]
 fn a_multi_get_is_one_mget() {
     let server = Redis::start(&[]);
-    let words = format!(
-        "run -s {} --protocol resp3 --multiget 10 --mix get:1 --verify 1 -n 2000 --quiet",
-        server.name()
-    );
+    let words =
+        format!("run -s {} --protocol resp3 --multiget 10 --mix get:1 --verify 1 -n 2000 -v", server.name());
     let result = pummel(&words).expect(0).json();
     assert_eq!(server.counted().get("mget"), Some(&2_000));
     assert_eq!((result.count("ops/get/keys"), result.count("verify/checked")), (20_000, 20_000));
@@ -191,7 +189,7 @@ fn assert_readable(server: &str, writer: &str, readers: &[&str], mix: &str) {
     for reader in readers {
         let read = format!(
             "run -s {server} --protocol {reader} --key-prefix {writer}: --records 1000 --value-size uniform:1,3000 \
-             --no-load --verify 1 --mix {mix} --popularity sequential -n 1000 --quiet"
+             --no-load --verify 1 --mix {mix} --popularity sequential -n 1000 -v"
         );
         let result = pummel(&read).expect(0).json();
         assert_eq!(result.count("verify/checked"), 1_000, "written by {writer}, read by {reader}");
@@ -203,7 +201,7 @@ fn what_one_dialect_of_redis_stored_the_other_reads_byte_for_byte() {
     let server = Redis::start(&[]);
     let dialects = ["resp2", "resp3"];
     for writer in dialects {
-        let records = format!("--key-prefix {writer}: --records 1000 --value-size uniform:1,3000 --quiet");
+        let records = format!("--key-prefix {writer}: --records 1000 --value-size uniform:1,3000 -v");
         let load = format!("load -s {} --protocol {writer} --mix get,hget {records}", server.name());
         let loaded = pummel(&load).expect(0).json();
         assert_eq!((loaded.count("load/records"), loaded.count("load/stored")), (2_000, 2_000), "{writer}");
@@ -217,7 +215,7 @@ fn what_an_mset_stored_is_what_every_read_finds() {
     let server = Redis::start(&[]);
     let words = format!(
         "run -s {} --protocol resp3 --no-load --mix mset:1 --multiset 50 --popularity sequential --records 1000 \
-         --key-prefix mset: --value-size uniform:1,3000 -n 20 -c 1 --quiet",
+         --key-prefix mset: --value-size uniform:1,3000 -n 20 -c 1 -v",
         server.name()
     );
     let result = pummel(&words).expect(0).json();
@@ -227,7 +225,7 @@ fn what_an_mset_stored_is_what_every_read_finds() {
 
 /// Runs a command of the user's own, whose words may have blanks, against a Redis.
 fn command(server: &Redis, command: &str, more: &str) -> Ended {
-    let words = format!("run -s {} --protocol resp3 -n 2000 --quiet {more}", server.name());
+    let words = format!("run -s {} --protocol resp3 -n 2000 -v {more}", server.name());
     let words: Vec<&str> = words.split_whitespace().chain(["--command", command]).collect();
     crate::common::Running::start_words(&words).end()
 }
@@ -289,7 +287,7 @@ fn every_connection_selects_the_database() {
     let server = Redis::start(&["--databases", "4"]);
     for protocol in ["resp2", "resp3"] {
         let run = |database: u32| {
-            let words = "--records 100 -n 500 -c 5 --quiet --mix get:1 --verify";
+            let words = "--records 100 -n 500 -c 5 -v --mix get:1 --verify";
             pummel(&format!("run -s {} --protocol {protocol} --database {database} {words}", server.name()))
         };
         assert_eq!(run(3).expect(0).json().count("ops/get/misses"), 0);
@@ -302,7 +300,7 @@ fn every_connection_selects_the_database() {
 
 /// Runs reads of the meta protocol with eight clients on this memcached.
 fn meta(server: &Memcached, options: &str) -> Ended {
-    let words = "-n 5000 -c 8 -d 4 --records 500 --verify --quiet";
+    let words = "-n 5000 -c 8 -d 4 --records 500 --verify -v";
     pummel(&format!("run -s {} --protocol meta {words} {options}", server.name)).expect(0)
 }
 
@@ -377,7 +375,7 @@ fn an_answer_of_another_kind_is_no_completed_request() {
     ];
     for (protocol, reply, mix) in cases {
         let words = format!("run -s {} --protocol {protocol} --no-load --mix {mix}", parrot(reply));
-        let result = pummel(&format!("{words} -c 1 -n 10 --quiet")).expect(1).json();
+        let result = pummel(&format!("{words} -c 1 -n 10 -v")).expect(1).json();
         assert_eq!(result.count("totals/completed"), 0, "{protocol} {mix}");
         assert_eq!(
             result.count(&format!("ops/{}/errors/protocol", &mix[..mix.len() - 2])),
@@ -399,7 +397,7 @@ fn an_answer_in_another_dialect_is_named_in_one_sentence() {
         (memcached.name.clone(), "resp3", "memcached's text protocol"),
     ];
     for (server, protocol, named) in cases {
-        let words = format!("run -s {server} --protocol {protocol} -t 1s -c 5 --quiet");
+        let words = format!("run -s {server} --protocol {protocol} -t 1s -c 5 -v");
         let result = pummel(&words).expect(1).json();
         let reason = result.text("reason");
         assert!(reason.contains(named), "{protocol}: {reason}");

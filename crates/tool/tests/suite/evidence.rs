@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 /// A run that is over soon, and asks for everything that servers count.
 const SHORT: &str = "-n 5000 -c 3 -d 2 --records 500 --multiget 3 \
-    --mix get:5,set:2,delete:1,touch:1,incr:1 --quiet";
+    --mix get:5,set:2,delete:1,touch:1,incr:1 -v";
 
 /// Runs a mix against a server, and returns its result. A busy machine may take so long for a reading that the run does not
 /// wait for it, and then does not compare it with its own requests; the run is repeated until it has waited.
@@ -100,7 +100,7 @@ fn memcached_is_read_in_every_protocol_and_counted_what_we_sent() {
 fn a_run_with_a_warm_up_compares_its_measured_phase_alone() {
     let server = Memcached::start();
     let result =
-        run(&server.name, "-t 500ms --warmup 300ms -c 3 --records 500 --mix get:9,set:1 --quiet --rate 3000");
+        run(&server.name, "-t 500ms --warmup 300ms -c 3 --records 500 --mix get:9,set:1 -v --rate 3000");
     let of = |name: &str| result.count(&format!("server/reading/{name}"));
     assert_eq!(of("our_requests"), of("counts/requests"));
     let measured = result.count("totals/completed");
@@ -112,7 +112,7 @@ fn a_run_with_a_warm_up_compares_its_measured_phase_alone() {
 #[test]
 fn a_result_that_disagrees_with_itself_is_found_out() {
     let server = Memcached::start();
-    let ended = pummel(&format!("run -s {} -n 12000 -c 2 -d 4 --records 100 --quiet", server.name)).expect(0);
+    let ended = pummel(&format!("run -s {} -n 12000 -c 2 -d 4 --records 100 -v", server.name)).expect(0);
     let mut result = ended.json().0;
     assert!(little::wrongs(&result).is_empty());
     let mut figures = result["verdict"]["evidence"].as_array().expect("a list").clone();
@@ -147,7 +147,7 @@ fn requests_of_others_are_more_than_ours() {
         }
     });
     until("the other's first request", || (asked.load(Ordering::Relaxed) > 0).then_some(()));
-    let result = run(&server.name, "-t 500ms -c 2 --records 500 --quiet --rate 1000");
+    let result = run(&server.name, "-t 500ms -c 2 --records 500 -v --rate 1000");
     asked.store(u64::MAX, Ordering::Relaxed);
     other.join().expect("it is let go");
     let of = |name: &str| result.count(&format!("server/reading/{name}"));
@@ -194,7 +194,7 @@ fn redis_is_read_with_its_own_times_of_commands() {
 #[test]
 fn the_words_that_begin_our_own_connections_are_no_requests_of_others() {
     let redis = Redis::start(&[]);
-    let words = "-t 500ms --conn-rate 200 --calls-per-connection 1 --records 10 --protocol resp3 --quiet";
+    let words = "-t 500ms --conn-rate 200 --calls-per-connection 1 --records 10 --protocol resp3 -v";
     let result = seen(pummel(&format!("run -s {} {words}", redis.name())).expect(0));
     assert!(result.count("server/reading/counts/requests") > 0);
     assert!(result.at("server/reading/our_requests").is_null(), "each connection has its HELLO too");
@@ -206,7 +206,7 @@ fn a_redis_that_does_not_tell_costs_one_line() {
     let folder = TempDir::new().expect("a temporary folder");
     let file = folder.path().join("password");
     std::fs::write(&file, "secret\n").expect("it is writable");
-    let words = "-n 2000 -c 3 --records 100 --quiet --protocol resp2";
+    let words = "-n 2000 -c 3 --records 100 -v --protocol resp2";
     let redis = Redis::start(&["--user", "joe", "on", ">secret", "~*", "+get", "+set", "+select"]);
     let login = format!("--user joe --password-file {}", file.display());
     assert_unread(|| pummel(&format!("run -s {} {words} {login}", redis.name())), "NOPERM");
@@ -238,7 +238,7 @@ fn nothing_is_asked_where_nothing_is_wanted() {
 fn a_server_over_udp_is_asked_over_tcp_or_not_at_all() {
     in_some_quiet_moment(|| {
         let server = Memcached::start_on(Place::Udp);
-        let ended = pummel(&format!("run -s {} --udp -n 2000 -c 2 --records 100 --quiet", server.name));
+        let ended = pummel(&format!("run -s {} --udp -n 2000 -c 2 --records 100 -v", server.name));
         let result = seen(ended);
         let software = result.text_or_none("server/reading/software").map(str::to_owned);
         (software.as_deref() == Some("memcached")).then_some(()).ok_or_else(|| format!("{software:?}"))
@@ -248,7 +248,7 @@ fn a_server_over_udp_is_asked_over_tcp_or_not_at_all() {
 #[test]
 fn the_own_connections_and_workers_are_read() {
     let server = Memcached::start();
-    let result = run(&server.name, "-t 500ms -c 40 -T 2 --records 500 --quiet");
+    let result = run(&server.name, "-t 500ms -c 40 -T 2 --records 500 -v");
     let machine = |path: &str| format!("machine/{path}");
     assert_eq!(result.count(&machine("connections/read")), 40);
     assert!(result.count(&machine("connections/segments_out")) >= result.count("totals/completed"));
@@ -286,7 +286,7 @@ fn server(on_stats: fn(&mut TcpStream)) -> String {
 
 #[test]
 fn servers_that_do_not_understand_cost_one_line_and_no_time() {
-    let words = "-n 300 -c 2 --no-load --quiet --records 10 --mix get:1";
+    let words = "-n 300 -c 2 --no-load -v --records 10 --mix get:1";
     let ask = |on_stats: fn(&mut TcpStream)| move || pummel(&format!("run -s {} {words}", server(on_stats)));
     assert_unread(ask(|_| {}), "closed the connection");
     assert_unread(
@@ -332,7 +332,7 @@ fn a_full_server_costs_one_line() {
     in_some_quiet_moment(|| {
         let unread = (room - 4..=room).rev().find_map(|connections| {
             until("an empty server", || (watcher.stats().get("curr_connections") <= 1).then_some(()));
-            let words = format!("-n 500 -c {connections} --records 10 --quiet");
+            let words = format!("-n 500 -c {connections} --records 10 -v");
             let result = seen(pummel(&format!("run -s {} {words}", server.name)));
             let is_complete = result.text("status") == "complete";
             is_complete.then(|| result.text_or_none("server/unread").unwrap_or_default().to_owned())
@@ -346,7 +346,7 @@ fn a_full_server_costs_one_line() {
 fn agents_take_their_own_machines_and_one_reads_the_server() {
     let server = Memcached::start();
     let agents = Agent::many(3);
-    let words = "-t 500ms -c 6 --records 500 --rate 3000 --mix get:9,set:1 --quiet";
+    let words = "-t 500ms -c 6 --records 500 --rate 3000 --mix get:9,set:1 -v";
     let result = run(&server.name, &format!("{words} --agents {}", list(&agents)));
     let machines = result.at("evidence/machines").as_array().expect("a list");
     let mut names: Vec<&str> = machines.iter().filter_map(|machine| machine["agent"].as_str()).collect();
@@ -365,7 +365,7 @@ fn agents_take_their_own_machines_and_one_reads_the_server() {
 #[test]
 fn the_built_in_server_tells_what_it_has() {
     let server = Serve::start("");
-    let result = run(&server.name, "-n 2000 -c 2 --records 100 --quiet");
+    let result = run(&server.name, "-n 2000 -c 2 --records 100 -v");
     let of = |path: &str| format!("server/{path}");
     assert_eq!(result.count(&of("reading/counts/requests")), result.count(&of("reading/our_requests")));
     assert!(result.text(&of("threads_unread")).contains("does not say which process"));
@@ -377,7 +377,7 @@ fn the_cpu_of_a_request_is_that_of_all_its_keys() {
     let redis = Redis::start(&[]);
     for (server, protocol) in [(&memcached.name, "text"), (&redis.name(), "resp2")] {
         for (multiget, keys) in [(1, 1.0), (50, 50.0)] {
-            let words = "-n 4000 -c 3 --records 500 --mix get:1 --quiet";
+            let words = "-n 4000 -c 3 --records 500 --mix get:1 -v";
             let words = format!("run -s {server} --protocol {protocol} --multiget {multiget} {words}");
             let (report, result) = read_until(&words, "server/reading/our_requests");
             let of = |path: &str| result.at(path).as_f64();
@@ -402,7 +402,7 @@ fn the_cpu_of_a_request_is_that_of_all_its_keys() {
 fn connections_of_our_own_are_not_those_of_others_however_late_the_server_counts_them() {
     let server = Memcached::start();
     for _ in 0..3 {
-        let words = "-n 200 -c 200 --records 10 --no-load --quiet";
+        let words = "-n 200 -c 200 --records 10 --no-load -v";
         let result = seen(pummel(&format!("run -s {} {words}", server.name)).expect(0));
         assert_ne!(result.text("verdict/limit"), "others", "{}", result.at("verdict"));
     }
@@ -445,7 +445,7 @@ fn server_stats_are_what_the_server_said_interval_by_interval() {
     let memcached = Memcached::start();
     let redis = Redis::start(&[]);
     for (server, protocol) in [(&memcached.name, "text"), (&redis.name(), "resp3")] {
-        let words = "-t 1200ms -c 3 --records 500 --rate 2000 --mix get:9,set:1 --server-stats=200ms --quiet";
+        let words = "-t 1200ms -c 3 --records 500 --rate 2000 --mix get:9,set:1 --server-stats=200ms -v";
         let words = format!("run -s {server} --protocol {protocol} {words}");
         let result = until("a reading in time", || {
             let ended = pummel(&words).expect(0);
@@ -493,7 +493,7 @@ fn servers_behind_a_proxy_are_asked_where_the_command_line_says() {
     let before = connections(&front);
     in_some_quiet_moment(|| {
         let words = format!(
-            "run -s {} --protocol text -t 600ms -c 2 --records 50 --rate 500 --quiet --server-stats=200ms \
+            "run -s {} --protocol text -t 600ms -c 2 --records 50 --rate 500 -v --server-stats=200ms \
              --server-stats-at {}",
             front.name, behind.name
         );
@@ -530,7 +530,7 @@ fn redis_tells_its_slow_commands_its_latency_events_its_errors_and_its_settings(
         "allkeys-lru",
     ]);
     in_some_quiet_moment(|| {
-        let words = "-t 1500ms -c 2 --records 50 --rate 300 --quiet --mix get:9,set:1 --protocol resp2";
+        let words = "-t 1500ms -c 2 --records 50 --rate 300 -v --mix get:9,set:1 --protocol resp2";
         // What an attempt before this one left.
         redis.say("FLUSHALL");
         let mut run = Running::start(&format!("run -s {} {words}", redis.name()));
@@ -667,7 +667,7 @@ fn node(answers: [[String; 2]; 2]) -> String {
 #[test]
 fn a_node_of_a_cluster_tells_which_hash_slots_took_its_time() {
     let words =
-        "-t 300ms -c 2 --no-load --records 10 --mix get:1 --rate 200 --quiet --protocol resp2 --route crc16";
+        "-t 300ms -c 2 --no-load --records 10 --mix get:1 --rate 200 -v --protocol resp2 --route crc16";
     let run = |answers| read_until(&format!("run -s {} {words}", node(answers)), "server/reading");
     let by_keys = slot_stats(&[(5, 90, Some(10)), (7, 4, Some(9_000))]);
     let first = [by_keys, slot_stats(&[(7, 4, Some(9_000)), (5, 90, Some(10))])];
@@ -695,7 +695,7 @@ fn a_node_of_a_cluster_tells_which_hash_slots_took_its_time() {
 fn memcached_tells_which_class_of_sizes_lost_records() {
     let server = Memcached::start_of_megabytes(2);
     for protocol in ["text", "binary"] {
-        let words = "-n 12000 -c 2 -d 4 --records 12000 --popularity sequential --mix set:1 --value-size 1000 --no-load --quiet";
+        let words = "-n 12000 -c 2 -d 4 --records 12000 --popularity sequential --mix set:1 --value-size 1000 --no-load -v";
         let words = format!("run -s {} --protocol {protocol} {words}", server.name);
         let (report, result) = read_until(&words, "server/reading/our_requests");
         let told = "of its sizes (up to 1.18 kB) lost most: ";
@@ -718,8 +718,7 @@ fn readings_that_turn_to_garbage_are_cut_or_never_come_leave_the_run_as_it_is() 
         for answer in answers {
             scope.spawn(move || {
                 let head = String::from_utf8_lossy(&answer[..answer.len().min(20)]).into_owned();
-                let words =
-                    "-t 700ms -c 2 --no-load --records 10 --mix get:1 --rate 200 --quiet --protocol resp2";
+                let words = "-t 700ms -c 2 --no-load --records 10 --mix get:1 --rate 200 -v --protocol resp2";
                 let name = unkind_resp(answer);
                 let ended = pummel(&format!("run -s {name} {words} --server-stats=100ms")).expect(0);
                 assert!(!ended.errors.contains("panicked"), "{head:?}: {}", ended.errors);
@@ -738,7 +737,7 @@ fn a_server_that_stands_still_misses_its_readings_and_the_next_one_covers_their_
     let server = Memcached::start();
     in_some_quiet_moment(|| {
         let words =
-            "-t 2500ms -c 2 --records 500 --rate 500 --mix get:1 --timeout 3s --server-stats=100ms --quiet";
+            "-t 2500ms -c 2 --records 500 --rate 500 --mix get:1 --timeout 3s --server-stats=100ms -v";
         let mut run = Running::start(&format!("run -s {} {words}", server.name));
         let mut watcher = server.connect();
         let gets = |watcher: &mut crate::common::Talk| watcher.stats().get("cmd_get");
@@ -809,7 +808,7 @@ fn a_proxy_that_closes_when_it_is_asked_is_asked_no_more() {
             });
         }
     });
-    let words = "-t 1500ms -c 2 --no-load --quiet --records 10 --mix get:1 --rate 100 --server-stats=100ms";
+    let words = "-t 1500ms -c 2 --no-load -v --records 10 --mix get:1 --rate 100 --server-stats=100ms";
     let result = seen(pummel(&format!("run -s {name} {words}")).expect(0));
     assert!(result.text("server/unread").contains("as a proxy does"), "{}", result.text("server/unread"));
     assert_eq!(asked.load(Ordering::Relaxed), 2, "twice, however often it was to be asked");
@@ -867,7 +866,7 @@ fn an_anonymous_result_names_no_machine_and_no_server() {
     let server = Memcached::start();
     let agents = Agent::many(2);
     for more in [String::new(), format!("--agents {}", list(&agents))] {
-        let words = format!("run -s {} -n 500 -c 4 --records 10 --anonymous --quiet {more}", server.name);
+        let words = format!("run -s {} -n 500 -c 4 --records 10 --anonymous -v {more}", server.name);
         let result = pummel(&words).expect(0).json().0;
         let text = result.to_string();
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("it is there");
@@ -887,7 +886,7 @@ fn a_probe_tells_a_server_with_one_queue_from_one_that_has_time() {
     for (words, row) in [("--queue 1", "server-occupied"), ("", "in-flight")] {
         let server = Serve::start(&format!("--service-time 5ms --wait auto {words}"));
         in_some_quiet_moment(|| {
-            let words = format!("run -s {} --no-load --records 100 -c 10 -t 1s --probe --quiet", server.name);
+            let words = format!("run -s {} --no-load --records 100 -c 10 -t 1s --probe -v", server.name);
             let ended = pummel(&words).expect(0);
             let report = in_one_line(&ended.text);
             assert!(report.contains("Probe one request at a time "), "{report}");
@@ -913,7 +912,7 @@ fn a_probe_tells_a_server_with_one_queue_from_one_that_has_time() {
 /// The report in one line and the result of a run that loads nothing and reads keys of 21 bytes with the prefix `z:`.
 #[track_caller]
 fn unloaded(server: &str, words: &str) -> (String, Json) {
-    let words = format!("run -s {server} --no-load -n 2000 -c 2 --records 100 {words} --quiet");
+    let words = format!("run -s {server} --no-load -n 2000 -c 2 --records 100 {words} -v");
     read_until(&words, "server/reading/our_requests")
 }
 
@@ -930,7 +929,7 @@ fn keys_that_were_never_stored_are_said_to_be_that_with_those_that_are_there() {
         assert!(report.contains(&format!("2,000 of 2,000 {never}")), "{report}");
         assert!(!report.contains("usual settings") && !report.contains("evicted"), "{report}");
         assert_eq!(result.at("server/reading/usual_record").as_bool(), Some(false), "{protocol}");
-        let loads = format!("load -s {server} --protocol {protocol} --records 100 --quiet");
+        let loads = format!("load -s {server} --protocol {protocol} --records 100 -v");
         pummel(&loads).expect(0);
         let (report, result) = unloaded(&server, &words);
         let held = "it holds a record with the key of the usual settings (keys 30 bytes, no prefix)";
@@ -955,7 +954,7 @@ fn memory_of_a_server_is_told_by_what_takes_it() {
         [(memcached.name.clone(), "text", "of items"), (redis.name(), "resp2", "allocated")]
     {
         let words = format!(
-            "run -s {server} --protocol {protocol} -t 600ms -c 2 --records 500 --rate 500 --quiet --server-stats=200ms"
+            "run -s {server} --protocol {protocol} -t 600ms -c 2 --records 500 --rate 500 -v --server-stats=200ms"
         );
         let (report, result) = read_until(&words, "server/resident_bytes");
         assert!(

@@ -260,13 +260,13 @@ fn keys_and_sizes_change_the_screen_and_q_ends_with_the_report() {
 }
 
 #[test]
-fn what_is_said_before_the_screen_opens_stands_before_it_and_not_on_it() {
+fn the_report_stands_where_the_screen_was_and_not_on_it() {
     let server = Serve::start("");
     for _ in 0..3 {
         let screen = Screen::start(&format!("run -s {} {RUN} -n 100 --live", server.name), (80, 24), &[]);
         let (status, plain) = screen.end();
         assert_eq!(status, 0, "{plain}");
-        assert!(plain.starts_with("seed "), "{plain}");
+        assert!(plain.starts_with("pummel "), "{plain}");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::common::redis::Redis;
 use crate::common::secured::Certificates;
 use crate::common::{Ended, Memcached, Reserved, Running, Serve, pummel};
 
-const SHORT: &str = "-n 200 -c 2 --records 20 --quiet --protocol auto";
+const SHORT: &str = "-n 200 -c 2 --records 20 -v --protocol auto";
 
 /// A run of a command line that leaves the protocol open.
 fn run(server: &str, more: &str) -> Ended {
@@ -155,7 +155,7 @@ fn a_server_that_answers_late_and_within_the_timeout_is_detected() {
         let _ = stream.write_all(b"VERSION 1.6.18\r\n");
         while matches!(stream.read(&mut [0; 4_096]), Ok(1..)) {}
     });
-    let ended = pummel(&format!("run -s {slow} -n 2 -c 1 --no-load --quiet --protocol auto --timeout 4s"));
+    let ended = pummel(&format!("run -s {slow} -n 2 -c 1 --no-load -v --protocol auto --timeout 4s"));
     assert!(!ended.errors.contains("answers neither"), "{}", ended.errors);
     assert!(ended.json().text("detected").starts_with("memcached 1.6.18"), "{}", ended.errors);
 }
@@ -189,8 +189,7 @@ fn login(folder: &std::path::Path) -> String {
 #[track_caller]
 fn assert_ends(what: &str, server: &str, words: &str) {
     let began = Instant::now();
-    let line =
-        format!("run -s {server} -n 20 -c 2 --records 5 --quiet --timeout 300ms --protocol auto {words}");
+    let line = format!("run -s {server} -n 20 -c 2 --records 5 -v --timeout 300ms --protocol auto {words}");
     let ended = pummel(&line);
     let took = began.elapsed();
     assert!(!ended.errors.contains("panicked"), "{what}: {}", ended.errors);
@@ -285,7 +284,7 @@ fn a_full_server_is_told_as_that() {
 
 /// A run in this protocol, whatever the server speaks.
 fn run_in(protocol: &str, server: &str, more: &str) -> Ended {
-    pummel(&format!("run -s {server} -n 200 -c 2 --records 20 --quiet --protocol {protocol} {more}"))
+    pummel(&format!("run -s {server} -n 200 -c 2 --records 20 -v --protocol {protocol} {more}"))
 }
 
 #[test]
@@ -295,7 +294,7 @@ fn a_run_that_stores_and_measures_nothing_has_its_reason_and_a_hint_and_no_table
     assert_no_run(run_in("text", &redis.name(), ""), "looks like RESP", asks);
     assert_no_run(run_in("resp2", &memcached.name, ""), "looks like memcached's text protocol", asks);
     assert_no_run(run_in("text", &memcached.name, "--value-size 2m"), "object too large", "--value-size");
-    let load = format!("load -s {} --protocol text --records 20 --quiet", redis.name());
+    let load = format!("load -s {} --protocol text --records 20 -v", redis.name());
     assert_no_run(pummel(&load), "looks like RESP", asks);
     let closing = server(|_| {});
     assert_no_run(run_in("text", &closing, ""), &closing, "does the server expect TLS (--tls)");
@@ -320,8 +319,7 @@ fn a_named_protocol_asks_nothing() {
     let memcached = Memcached::start();
     let connections = || memcached.connect().stats().get("total_connections");
     let before = connections();
-    let words =
-        format!("run -s {} -n 20 -c 1 --no-load --no-evidence --quiet --protocol text", memcached.name);
+    let words = format!("run -s {} -n 20 -c 1 --no-load --no-evidence -v --protocol text", memcached.name);
     pummel(&words).expect(0);
     // One of the run, and one of this question.
     assert_eq!(connections() - before, 2);
@@ -341,8 +339,7 @@ fn an_interrupt_ends_the_question_for_the_protocol_and_leaves_a_result() {
     for words in ["run", "run --repeat 3", "search --goal p99:1ms"] {
         let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = silent.local_addr().expect("it is bound");
-        let run =
-            Running::start(&format!("{words} -s {address} --protocol auto -t 1s --timeout 60s --quiet"));
+        let run = Running::start(&format!("{words} -s {address} --protocol auto -t 1s --timeout 60s -v"));
         let (mut asked, _) = silent.accept().expect("the question's connection");
         let mut question = [0; 9];
         asked.read_exact(&mut question).expect("a question");

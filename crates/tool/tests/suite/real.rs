@@ -109,7 +109,7 @@ fn a_full_server_ends_a_run_always_with_what_it_took_and_what_its_limit_is() {
         (format!("{} --protocol resp2", redis.name()), "limit is 40"),
     ] {
         for words in ["-c 100", "-c 100 -T 2", "-c 100 -d 8 --rate 5k"] {
-            let ended = pummel(&format!("run -s {name} -t 1s --records 1000 --quiet {words}")).expect(1);
+            let ended = pummel(&format!("run -s {name} -t 1s --records 1000 -v {words}")).expect(1);
             let result = ended.json();
             let reason = result.text("reason");
             let [took, refused] = numbers_of(reason);
@@ -131,7 +131,7 @@ fn a_full_server_ends_a_run_always_with_what_it_took_and_what_its_limit_is() {
 fn a_full_server_is_asked_again_with_pauses_and_measured_with_what_it_takes() {
     let (memcached, redis) = (Memcached::start_for(40), Redis::start(&["--maxclients", "40"]));
     for name in [memcached.name.clone(), format!("{} --protocol resp2", redis.name())] {
-        let words = format!("run -s {name} -t 3s -c 100 --records 1000 --no-load --quiet --reconnect");
+        let words = format!("run -s {name} -t 3s -c 100 --records 1000 --no-load -v --reconnect");
         let ended = pummel(&words).expect(1);
         let result = ended.json();
         let [took, refused] = numbers_of(result.text("reason"));
@@ -155,7 +155,7 @@ fn a_full_server_is_asked_again_with_pauses_and_measured_with_what_it_takes() {
 fn a_server_that_answers_with_errors_or_ends_connections_behind_its_replies_refuses_none() {
     for fault in ["error-every=5", "close-after=20"] {
         let server = Serve::start(&format!("--fault {fault}"));
-        let words = "-c 20 -n 4000 --records 100 --no-load --quiet --reconnect";
+        let words = "-c 20 -n 4000 --records 100 --no-load -v --reconnect";
         let ended = pummel(&format!("run -s {} {words}", server.name)).expect(0);
         let result = ended.json();
         let of = |path: &str| result.count(&format!("connections/{path}"));
@@ -487,25 +487,34 @@ fn assert_intervals_add_up(result: &Json) {
     assert!(end >= result.number("seconds") - 1e-6, "the intervals cover the phase and its drain");
 }
 
-/// Cells of the text's rows that begin with `op` and hold numbers: counts first, response times after.
-fn cells<'a>(text: &'a str, first: &[&str]) -> Vec<&'a str> {
-    let fits = |line: &&str| {
-        let words: Vec<&str> = line.split_whitespace().take(first.len()).collect();
-        words == first
-    };
-    let line = text.lines().find(fits).unwrap_or_else(|| panic!("no line of {first:?} in {text}"));
-    line.split_whitespace().skip(first.len()).collect()
+/// Cells of a row of a table of the text: of the first row with this name behind a heading that begins so.
+fn cells<'a>(text: &'a str, heading: &[&str], name: &str) -> Vec<&'a str> {
+    let words = |line: &'a str| line.split_whitespace().collect::<Vec<&str>>();
+    let mut lines = text.lines().skip_while(|line| !words(line).starts_with(heading)).map(words);
+    let row = lines.find(|row| row.first() == Some(&name));
+    row.unwrap_or_else(|| panic!("no row {name} below {heading:?} in {text}")).split_off(1)
+}
+
+/// Times of cells with their units, in microseconds.
+fn times_us(cells: &[&str]) -> Vec<f64> {
+    let mut times = Vec::new();
+    for cell in cells {
+        let unit = ["us", "ms", "s"].iter().position(|unit| cell.trim_end_matches('*') == *unit);
+        match (unit, times.last_mut()) {
+            (Some(unit), Some(last)) => *last *= 1e3_f64.powi(unit as i32),
+            _ => times.extend(cell.replace(',', "").parse::<f64>().ok()),
+        }
+    }
+    times
 }
 
 fn assert_text_agrees(ended: &Ended, result: &Json) {
     let number = |cell: &str| cell.replace(',', "").parse::<f64>().unwrap_or(0.0);
-    // Where the median is long, times are in milliseconds.
-    let unit_us = if ended.text.contains("\nin ms ") { 1e3 } else { 1.0 };
     let ops = names(result, "ops");
     let all = if ops.len() > 1 { Some(("all", "totals".to_owned())) } else { None };
     let rows = ops.iter().map(|op| (op.as_str(), format!("ops/{op}"))).chain(all);
     for (op, path) in rows {
-        let row = cells(&ended.text, &[op]);
+        let row = cells(&ended.text, &["due", "completed"], op);
         let expected =
             [result.count(&format!("{path}/requests")), result.count(&format!("{path}/completed"))];
         assert_eq!([number(row[0]), number(row[1])], expected.map(|count| count as f64), "{op}: {row:?}");
@@ -514,11 +523,11 @@ fn assert_text_agrees(ended: &Ended, result: &Json) {
         if result.at(&format!("{path}/response_us/p50")).is_null() {
             continue;
         }
-        let row = cells(&ended.text, &[op, "response"]);
-        let figures = ["min", "mean", "stddev", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"];
-        for (cell, figure) in row.iter().zip(figures) {
-            let exact = result.number(&format!("{path}/response_us/{figure}")) / unit_us;
-            assert_close(number(cell), exact, 0.0051, &format!("{op} {figure}"));
+        let row = times_us(&cells(&ended.text, &[op, "mean"], "response"));
+        let figures = ["mean", "p50", "p95", "p99", "p99.9", "max"];
+        for (shown_us, figure) in row.iter().zip(figures) {
+            let exact_us = result.number(&format!("{path}/response_us/{figure}"));
+            assert_close(*shown_us, exact_us, 0.0051, &format!("{op} {figure}"));
         }
     }
 }
@@ -666,7 +675,7 @@ fn waiting_takes_as_long_in_a_time_namespace() {
         for shift_s in ["100000", "-1"] {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let result = folder.path().join("result");
-            let options = "--rate 200 -t 1s -c 2 --records 10 --timeout 10s --wait block --quiet --backend";
+            let options = "--rate 200 -t 1s -c 2 --records 10 --timeout 10s --wait block -v --backend";
             let output = Command::new("timeout")
                 .args(["--signal=KILL", "60", "unshare", "--map-root-user", "--time", "--monotonic", shift_s])
                 .args(["--fork", "--kill-child", env!("CARGO_BIN_EXE_pummel"), "run", "-s", &server.name])
@@ -701,7 +710,7 @@ fn a_server_without_cas_uniques_makes_errors_of_reads_before_a_cas_and_ends_noth
     let server = Memcached::start_without_cas();
     for protocol in ["binary", "text", "meta"] {
         let words = format!(
-            "run --no-evidence -s {} --protocol {protocol} -n 1000 -c 2 -d 4 --records 50 --mix cas:1,get:2 --seed 1 --quiet",
+            "run --no-evidence -s {} --protocol {protocol} -n 1000 -c 2 -d 4 --records 50 --mix cas:1,get:2 --seed 1 -v",
             server.name
         );
         let ended = pummel(&words).expect(0);

@@ -125,7 +125,7 @@ fn results_of_the_first_layout_are_shown_and_drawn() {
         let page = shown(&["report", &name, "-o", "-"], b"");
         assert!(page.contains("<h1>") && page.ends_with("</html>\n"), "{name}");
         if result["command"].is_null() {
-            let text = shown(&["show", &name], b"");
+            let text = shown(&["show", "-v", &name], b"");
             let completed = result["totals"]["completed"].as_u64().expect("a count");
             assert!(text.replace(',', "").contains(&completed.to_string()), "{name}: {text}");
         }
@@ -196,7 +196,7 @@ fn no_text_of_a_stored_result_speaks_to_the_terminal() {
     let again: serde_json::Value =
         serde_json::from_str(&shown(&["show", "-", "--format", "json"], &evil)).expect("JSON");
     assert_eq!(again, serde_json::from_slice::<serde_json::Value>(&evil).expect("JSON"));
-    assert!(shown(&["show", "-"], &evil).contains("a=\u{fffd}[31m"));
+    assert!(shown(&["show", "-v", "-"], &evil).contains("a=\u{fffd}[31m"));
 }
 
 #[test]

@@ -303,9 +303,8 @@ fn rows_of_several_requests_keep_their_hits_and_are_counted_as_rows() {
         assert!(trace(&["stat", name(&made)], None).1.contains("note       5 reads missed"));
     }
     let server = Memcached::start();
-    let result = pummel(&format!("run -s {} --trace {} --pace fast --quiet", server.name, name(&path)))
-        .expect(0)
-        .json();
+    let result =
+        pummel(&format!("run -s {} --trace {} --pace fast -v", server.name, name(&path))).expect(0).json();
     assert_eq!((result.count("trace/rows"), result.count("trace/kept")), (4, 4));
     assert_eq!((result.count("trace/requests"), result.count("totals/completed")), (13, 13));
 }
@@ -314,7 +313,7 @@ fn rows_of_several_requests_keep_their_hits_and_are_counted_as_rows() {
 fn misses_of_a_replay_are_stored_with_the_times_to_live_of_the_trace() {
     let (server, folder) = (Memcached::start(), tempfile::tempdir().expect("a folder"));
     let path = saved(&folder, "t.csv", "0,k,1,0,2,get,0\n0,k,1,195,2,add,1209600\n0,seen,4,9,2,get,0\n");
-    let words = format!("run -s {} --trace {} --pace fast --fills own --quiet", server.name, name(&path));
+    let words = format!("run -s {} --trace {} --pace fast --fills own -v", server.name, name(&path));
     let result = pummel(&words).expect(0).json();
     assert_eq!(result.count("ops/set/completed"), 2);
     let mut client = server.connect();
@@ -331,8 +330,7 @@ fn requests_of_a_trace_that_did_not_do_what_they_are_for_are_in_every_report() {
         .map(|n| format!("0,{},k{},2,5\n", ["set", "add", "delete", "get"][n / 10], n % 10 + 10 * (n / 20)))
         .collect();
     let path = saved(&folder, "t.csv", &format!("time,op,key,key_size,size\n{rows}"));
-    let words =
-        format!("run -s {} --trace {} --pace fast -c 1 --trace-by row --quiet", server.name, name(&path));
+    let words = format!("run -s {} --trace {} --pace fast -c 1 --trace-by row -v", server.name, name(&path));
     let outcomes = "add: 10 of 10 not stored; delete: 10 of 10 without a record of their key";
     let page = folder.path().join("page.html");
     let ended = pummel(&format!("{words} --fail-on outcomes:5% --report {}", name(&page))).expect(3);
@@ -348,7 +346,7 @@ fn a_warm_up_of_rows_takes_all_requests_that_are_made_of_them() {
     let (server, folder) = (Serve::start(""), tempfile::tempdir().expect("a folder"));
     let path = saved(&folder, "t.csv", &twitter());
     let words = format!(
-        "run -s {} -c 4 --trace {} --pace fast --trace-warmup 100 --trace-amplify 3 --quiet",
+        "run -s {} -c 4 --trace {} --pace fast --trace-warmup 100 --trace-amplify 3 -v",
         server.name,
         name(&path)
     );
@@ -362,7 +360,7 @@ fn a_trace_is_replayed_with_its_times_and_operations() {
     let (server, folder) = (Memcached::start(), tempfile::tempdir().expect("a folder"));
     let path = saved(&folder, "t.csv", &twitter());
     let words = format!(
-        "run -s {} -T 2 -c 10 --trace {} --pace trace:20 --trace-by key --quiet",
+        "run -s {} -T 2 -c 10 --trace {} --pace trace:20 --trace-by key -v",
         server.name,
         name(&path)
     );
@@ -390,7 +388,7 @@ fn every_row_of_a_converted_trace_is_due_at_its_time_and_memory_stays_small() {
     let (status, _, why) = trace(&["convert", name(&at("t.csv")), "-o", name(&at("t.ptr"))], None);
     assert_eq!(status, Some(0), "{why}");
     let words = format!(
-        "run -s {} -T 2 -c 20 --trace {} --pace trace:10 --samples {} --quiet",
+        "run -s {} -T 2 -c 20 --trace {} --pace trace:10 --samples {} -v",
         server.name,
         name(&at("t.ptr")),
         name(&at("samples.csv"))
@@ -414,7 +412,7 @@ fn every_row_of_a_converted_trace_is_due_at_its_time_and_memory_stays_small() {
 fn a_trace_from_standard_input_is_replayed_as_fast_as_it_is_answered() {
     let server = Memcached::start();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
-    command.args(["run", "-s", &server.name, "--trace", "-", "--pace", "fast", "--quiet", "-c", "4"]);
+    command.args(["run", "-s", &server.name, "--trace", "-", "--pace", "fast", "-v", "-c", "4"]);
     command.args(["--timeout", "10s"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("pummel starts");
     child.stdin.take().expect("a pipe").write_all(twitter().as_bytes()).expect("written");
@@ -511,12 +509,8 @@ fn several_runs_do_not_read_one_standard_input() {
 fn samples_of_a_trace_have_no_number_of_a_record() {
     let (server, folder) = (Memcached::start(), tempfile::tempdir().expect("a folder"));
     let (path, samples) = (saved(&folder, "t.csv", &twitter()), folder.path().join("samples.csv"));
-    let words = format!(
-        "run -s {} --trace {} --pace fast --quiet --samples {}",
-        server.name,
-        name(&path),
-        name(&samples)
-    );
+    let words =
+        format!("run -s {} --trace {} --pace fast -v --samples {}", server.name, name(&path), name(&samples));
     pummel(&words).expect(0);
     let text = std::fs::read_to_string(&samples).expect("written");
     assert_eq!(text.lines().count(), 4_001);
@@ -534,7 +528,7 @@ fn a_metadump_is_stored_with_its_keys_and_lengths() {
     };
     let dump: String = (0..500).map(item).chain(["END\n".to_owned()]).collect();
     let path = saved(&folder, "dump.txt", &dump);
-    let result = pummel(&format!("load -s {} --fill {} --quiet", server.name, name(&path))).expect(0).json();
+    let result = pummel(&format!("load -s {} --fill {} -v", server.name, name(&path))).expect(0).json();
     assert_eq!(result.count("ops/set/completed"), 500);
     let reads = saved(
         &folder,
@@ -543,9 +537,8 @@ fn a_metadump_is_stored_with_its_keys_and_lengths() {
             .map(|number| format!("get,item-{number}\n"))
             .fold("op,key\n".to_owned(), |all, row| all + &row),
     );
-    let read = pummel(&format!("run -s {} --trace {} --pace fast --quiet", server.name, name(&reads)))
-        .expect(0)
-        .json();
+    let read =
+        pummel(&format!("run -s {} --trace {} --pace fast -v", server.name, name(&reads))).expect(0).json();
     assert_eq!((read.count("ops/get/hits"), read.count("ops/get/misses")), (500, 0));
     for (name_of_file, text, part) in [
         (
@@ -556,7 +549,7 @@ fn a_metadump_is_stored_with_its_keys_and_lengths() {
         ("empty.csv", "", "empty.csv' is empty"),
     ] {
         let path = saved(&folder, name_of_file, text);
-        let failed = pummel(&format!("load -s {} --fill {} --quiet", server.name, name(&path))).expect(1);
+        let failed = pummel(&format!("load -s {} --fill {} -v", server.name, name(&path))).expect(1);
         let report = failed.json();
         assert!(report.text("reason").contains(part), "{}", report.text("reason"));
     }
@@ -571,11 +564,7 @@ fn agents_read_the_trace_themselves_and_each_row_is_asked_once() {
     let agents = [Agent::start_with(&allowed), Agent::start_with(&allowed)];
     let words = |agents: &[Agent]| {
         let path = name(&path);
-        format!(
-            "run -s {} -c 8 --trace {path} --pace trace:20 --quiet --agents {}",
-            server.name,
-            list(agents)
-        )
+        format!("run -s {} -c 8 --trace {path} --pace trace:20 -v --agents {}", server.name, list(agents))
     };
     let result = pummel(&words(&agents)).expect(0).json();
     assert_eq!((result.count("totals/completed"), result.count("trace/requests")), (4_000, 4_000));

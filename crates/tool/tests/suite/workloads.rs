@@ -7,7 +7,7 @@ use crate::common::{Memcached, Serve, pummel};
 #[test]
 fn absent_keys_are_missed_and_never_stored_and_all_others_are_found() {
     let server = Memcached::start();
-    let words = "-n 20000 --records 2000 --mix get:1 --absent 0.3 --read-through --verify --quiet --seed 5";
+    let words = "-n 20000 --records 2000 --mix get:1 --absent 0.3 --read-through --verify -v --seed 5";
     let result = pummel(&format!("run -s {} {words}", server.name)).expect(0).json();
     let (hits, misses) = (result.count("ops/get/hits"), result.count("ops/get/misses"));
     assert_eq!(hits + misses, 20_000);
@@ -20,7 +20,7 @@ fn absent_keys_are_missed_and_never_stored_and_all_others_are_found() {
 fn fresh_keys_are_stored_where_misses_are_and_never_asked_for_again() {
     let server = Memcached::start();
     let words =
-        "-n 20000 -c 7 --records 2000 --mix get:1 --multiget 2 --fresh 0.1 --read-through --quiet --seed 5";
+        "-n 20000 -c 7 --records 2000 --mix get:1 --multiget 2 --fresh 0.1 --read-through -v --seed 5";
     let result = pummel(&format!("run -s {} {words}", server.name)).expect(0).json();
     let (hits, misses) = (result.count("ops/get/hits"), result.count("ops/get/misses"));
     assert_eq!(hits + misses, 40_000);
@@ -35,7 +35,8 @@ fn fresh_keys_are_stored_where_misses_are_and_never_asked_for_again() {
 #[test]
 fn a_small_server_evicts_and_the_share_of_hits_is_said_beside_the_one_asked_for() {
     let server = Serve::start("--items 500");
-    let words = "-n 20000 --records 1000 --no-load --mix get:1 --hit-ratio 0.9 --read-through --fill add --quiet --seed 5";
+    let words =
+        "-n 20000 --records 1000 --no-load --mix get:1 --hit-ratio 0.9 --read-through --fill add -v --seed 5";
     let ended = pummel(&format!("run -s {} {words}", server.name)).expect(0);
     let result = ended.json();
     let (hits, misses) = (result.count("ops/get/hits"), result.count("ops/get/misses"));
@@ -53,7 +54,7 @@ fn a_small_server_evicts_and_the_share_of_hits_is_said_beside_the_one_asked_for(
 #[test]
 fn a_named_workload_asks_for_its_mix_and_its_sizes() {
     let server = Memcached::start();
-    let words = "-n 30000 --workload twitter-52 --records 3000 --quiet --seed 5";
+    let words = "-n 30000 --workload twitter-52 --records 3000 -v --seed 5";
     let result = pummel(&format!("run -s {} {words}", server.name)).expect(0).json();
     let asked = |op: &str| result.count(&format!("ops/{op}/completed")) as f64;
     let share = asked("add") / (asked("get") + asked("add") + asked("cas"));
@@ -66,7 +67,7 @@ fn a_named_workload_asks_for_its_mix_and_its_sizes() {
 fn what_is_inserted_is_found_in_every_run_and_pairs_are_counted_singly_and_as_pairs() {
     let server = Memcached::start();
     for seed in [5, 5, 6] {
-        let words = format!("-n 10000 -c 7 -d 3 --workload ycsb-d --quiet --seed {seed}");
+        let words = format!("-n 10000 -c 7 -d 3 --workload ycsb-d -v --seed {seed}");
         let result = pummel(&format!("run -s {} {words}", server.name)).expect(0).json();
         assert_eq!(result.count("ops/get/misses"), 0, "all that is read was stored");
         let added = result.count("ops/add/completed");
@@ -78,7 +79,7 @@ fn what_is_inserted_is_found_in_every_run_and_pairs_are_counted_singly_and_as_pa
             "also with the same seed each record is new"
         );
     }
-    let ended = pummel(&format!("run -s {} -n 10000 -c 7 --workload ycsb-f --quiet --seed 5", server.name));
+    let ended = pummel(&format!("run -s {} -n 10000 -c 7 --workload ycsb-f -v --seed 5", server.name));
     let ended = ended.expect(0);
     let result = ended.json();
     let (gets, sets) = (result.count("ops/get/completed"), result.count("ops/set/completed"));
@@ -94,7 +95,7 @@ fn what_is_inserted_is_found_in_every_run_and_pairs_are_counted_singly_and_as_pa
 #[test]
 fn a_scan_is_one_read_of_records_that_follow_each_other() {
     let server = Memcached::start();
-    let words = "-n 2000 -c 3 --workload ycsb-e --scan-as multiget --verify --quiet --seed 5";
+    let words = "-n 2000 -c 3 --workload ycsb-e --scan-as multiget --verify -v --seed 5";
     let result = pummel(&format!("run -s {} {words}", server.name)).expect(0).json();
     let (gets, hits) = (result.count("ops/get/completed") as f64, result.count("ops/get/hits") as f64);
     // The mean of 1 to 100 is 50.5, with a standard deviation of 28.9.

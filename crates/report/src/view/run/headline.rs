@@ -93,7 +93,11 @@ impl Headline {
             Word::NotSure,
             Word::Overloaded,
         ];
-        let words: Vec<Word> = all.into_iter().filter(|word| holds(*word)).take(WORDS_MAX).collect();
+        let mut words: Vec<Word> = all.into_iter().filter(|word| holds(*word)).take(WORDS_MAX).collect();
+        // What did not happen at all is no part of something.
+        if words.first() == Some(&Word::Failed) {
+            words.retain(|word| *word != Word::Partial);
+        }
         let status = match words.first() {
             Some(Word::Interrupted) => 130,
             Some(Word::Failed | Word::Partial) => 1,

@@ -36,7 +36,7 @@ pub fn view(document: &Document, times: TimesWanted) -> View {
     if !is_load {
         lines.extend(judgement::limit(document, &headline));
     }
-    if is_measured && !headline.has(Word::Overloaded) {
+    if is_measured && !headline.has(Word::Overloaded) && document.silences.is_empty() {
         lines.extend(notices::unsteady(document));
     }
     if headline.is_in_capitals() {

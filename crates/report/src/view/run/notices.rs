@@ -5,7 +5,7 @@ use pummel_measure::uncertainty::quantile_name;
 use pummel_measure::words::{counted, grouped, was};
 
 use super::result::faults;
-use crate::document::{Document, FailOnAnswer, GoalOutcome, ServerRequestsResult};
+use crate::document::{Document, FailOnAnswer, GoalOutcome, IntervalResult, ServerRequestsResult};
 use crate::view::cells::{interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
 
@@ -20,9 +20,9 @@ const OTHERS_SHARE: f64 = 0.05;
 pub(super) fn before_trust(document: &Document) -> Vec<Line> {
     let mut lines = goals(document);
     lines.extend(fail_on(document));
-    let kinds: [fn(&Document) -> Vec<Line>; 13] = [
-        verify, errors, timeouts, refused, lost, restart, unsent, misses, agents, servers, others, evicted,
-        udp,
+    let kinds: [fn(&Document) -> Vec<Line>; 14] = [
+        verify, errors, timeouts, refused, lost, stopped, restart, unsent, misses, agents, servers, others,
+        evicted, udp,
     ];
     lines.extend(kinds.into_iter().flat_map(|notices| notices(document)));
     lines
@@ -158,6 +158,38 @@ fn lost(document: &Document) -> Vec<Line> {
     };
     let many = format!("{} {} lost{back}", counted(connections.lost, "connection"), was(connections.lost));
     vec![Line::new("Lost", Text::plain(many))]
+}
+
+/// The spells in which the servers answered nothing, with what the other seconds were like.
+fn stopped(document: &Document) -> Vec<Line> {
+    let Some(first) = document.silences.first() else { return Vec::new() };
+    let ends = document.silences.last().is_some_and(|last| last.to_s >= document.seconds);
+    let from = seconds(first.from_s);
+    let mut words = match (document.silences.len(), ends) {
+        (1, true) => format!("the server answered nothing from {from} to the end"),
+        (1, false) => format!("the server answered nothing from {from} to {}", seconds(first.to_s)),
+        (many, _) => {
+            let all_s: f64 = document.silences.iter().map(|spell| spell.to_s - spell.from_s).sum();
+            format!(
+                "the server answered nothing {many} times, first at {from}, for {} in all",
+                seconds(all_s)
+            )
+        }
+    };
+    // The second behind a spell works off what had waited.
+    let is_apart = |interval: &&IntervalResult| {
+        let (from_s, to_s) = (interval.at_s, interval.at_s + interval.seconds);
+        document.silences.iter().all(|spell| to_s <= spell.from_s || from_s >= spell.to_s + 1.0)
+    };
+    let p99 = document.intervals.iter().filter(is_apart).filter_map(|interval| {
+        let (_, op) = interval.ops.iter().max_by_key(|(_, op)| op.completed)?;
+        op.times.response_us.as_ref()?.p99
+    });
+    let (least, most) = p99.fold((f64::INFINITY, 0.0_f64), |(least, most), us| (least.min(us), most.max(us)));
+    if most > 0.0 {
+        words += &format!(". In the other seconds p99 was {} to {}", time(least), time(most));
+    }
+    vec![Line::warning("Stopped", words)]
 }
 
 /// The servers that were started anew.

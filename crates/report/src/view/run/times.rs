@@ -6,6 +6,7 @@ use pummel_measure::recorder::Span;
 
 use super::result::faults;
 use crate::document::{Document, Figure, FiveTimes, OpResult, TimeFigures};
+use crate::text::changes_note;
 use crate::view::cells::{interval, option_time, rate, time};
 use crate::view::{Cell, Column, Row, RowKind, Table};
 
@@ -88,7 +89,9 @@ fn responses(document: &Document) -> Table {
     if !is_one {
         rows.push(row("all", document.totals.rate, &document.totals.times, true));
     }
-    rows.extend(sureness(document.totals.times.of_span(Span::Response), &RESPONSE, 1));
+    if document.silences.is_empty() {
+        rows.extend(sureness(document.totals.times.of_span(Span::Response), &RESPONSE, 1));
+    }
     Table { name: "response".to_owned(), columns, rows }
 }
 
@@ -101,7 +104,7 @@ fn five(document: &Document, name: &str, times: &FiveTimes) -> Table {
         let is_response_of_all = span == Span::Response && name == "all";
         let cells = FULL_TIMES.map(|(quantile, _)| figure(document, figures, quantile, is_response_of_all));
         rows.push(Row { name: span.name().to_owned(), cells: cells.to_vec(), kind: RowKind::Figures });
-        rows.extend(sureness(figures, &FULL_TIMES, 0));
+        rows.extend(sureness(figures, &FULL_TIMES, 0).filter(|_| document.silences.is_empty()));
     }
     Table { name: name.to_owned(), columns: columns.to_vec(), rows }
 }
@@ -168,8 +171,20 @@ pub(super) fn notes(document: &Document, wanted: TimesWanted) -> Vec<String> {
         notes.push(format!("These times grow with the run{service}"));
         return notes;
     }
-    notes.extend(unbounded(document, shown));
-    let missing = document.certainty_missing.as_ref().filter(|_| document.steady != Some(false));
+    match document.silences.len() {
+        0 => notes.extend(unbounded(document, shown)),
+        1 => notes.push("One stop does not tell how often it happens: no intervals".to_owned()),
+        _ => notes.push("Stops are not what windows of a level differ by: no intervals".to_owned()),
+    }
+    let changes = changes_note(&document.plan, document.steered.as_ref().map_or(0, Vec::len));
+    if let Some(words) = changes {
+        notes.push(words);
+        return notes;
+    }
+    let missing = document
+        .certainty_missing
+        .as_ref()
+        .filter(|_| document.steady != Some(false) && document.silences.is_empty());
     notes.extend(missing.map(|why| format!("No intervals: {why}")));
     if is_above(document) {
         notes.push("> x: at least x, because it falls among the requests without a reply".to_owned());
