@@ -48,6 +48,7 @@ pub mod text;
 pub mod transmit;
 pub mod view;
 pub mod visible;
+pub mod words;
 
 #[cfg(test)]
 mod hostile_tests;

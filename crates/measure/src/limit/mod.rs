@@ -25,7 +25,7 @@ mod tests;
 
 pub use self::case::{BODY, Case, SLIP_MIN_NS, VISIBLE_SHARE, Visible};
 pub use self::generator_rows::KeptBack;
-pub use self::lateness::Lateness;
+pub use self::lateness::{LagCause, SharedMachine, Stalls};
 pub use self::load_rows::MISSES_SHARE;
 pub use self::network_rows::card_share;
 pub use self::observations::Observation;

@@ -6,7 +6,7 @@ use pummel_measure::trust::{LagShare, Trust};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{FiveTimes, micros, rounded};
-use super::judgement::LagShareResult;
+use super::trust::LagShareResult;
 
 /// The processes that took part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

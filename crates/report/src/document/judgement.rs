@@ -1,40 +1,11 @@
-//! The two answers of a result: how far its times may be believed, and what set the rate or the waiting.
+//! What set the rate of a run or the waiting in it, and the figures that this rests on.
 
 use pummel_measure::headroom::ResourceUse;
 use pummel_measure::limit::Observation;
 use pummel_measure::summary::Summary;
-use pummel_measure::trust::LagShare;
 use serde::{Deserialize, Serialize};
 
 use super::figures::rounded;
-
-/// How far the times of a run may be believed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TrustResult {
-    /// Whether they may be believed.
-    pub ok: bool,
-    /// The part of the response that is the generator's lag.
-    pub lag_share: LagShareResult,
-    /// Names of the figures of the response that are lag for half or more.
-    pub mostly_lag: Vec<String>,
-    /// The answer in sentences.
-    pub says: String,
-}
-
-/// The part of the response that is lag, from 0 to 1, at two quantiles.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LagShareResult {
-    /// In the mean.
-    pub mean: Option<f64>,
-    /// At the quantile of 50 %.
-    pub p50: Option<f64>,
-    /// At the quantile of 99 %.
-    pub p99: Option<f64>,
-    /// Whether lag and response are those of the same requests.
-    pub same_requests: bool,
-}
 
 /// What set the rate of a run, or the waiting in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -76,25 +47,6 @@ pub struct ResourceResult {
     pub used_percent: f64,
     /// Requests per second at which the resource is used up.
     pub full_at_rate: Option<f64>,
-}
-
-impl TrustResult {
-    pub(super) fn of(summary: &Summary) -> TrustResult {
-        let trust = &summary.trust;
-        TrustResult {
-            ok: trust.ok,
-            lag_share: LagShareResult::of(&trust.lag_share),
-            mostly_lag: trust.mostly_lag.iter().map(|name| (*name).to_owned()).collect(),
-            says: trust.says.clone(),
-        }
-    }
-}
-
-impl LagShareResult {
-    pub(super) fn of(shares: &LagShare) -> LagShareResult {
-        let [mean, p50, p99] = [shares.mean, shares.p50, shares.p99].map(|share| share.map(rounded));
-        LagShareResult { mean, p50, p99, same_requests: shares.same_requests }
-    }
 }
 
 impl VerdictResult {

@@ -12,7 +12,8 @@ mod curve;
 mod evidence;
 mod failures;
 mod figures;
-mod judgement;
+pub(crate) mod judgement;
+mod lines;
 mod merged;
 mod misses;
 mod named;
@@ -25,6 +26,7 @@ mod run;
 mod server_stats;
 mod steadiness;
 mod transmit;
+pub(crate) mod trust;
 mod unsteady;
 
 #[cfg(test)]
@@ -61,7 +63,7 @@ pub use self::evidence::{
 };
 pub use self::failures::{FailOnAnswer, Failure};
 pub use self::figures::{Figure, FiveTimes, TimeFigures};
-pub use self::judgement::{LagShareResult, ObservationResult, ResourceResult, TrustResult, VerdictResult};
+pub use self::judgement::{ObservationResult, ResourceResult, VerdictResult};
 pub use self::merged::MergedResult;
 pub use self::named::Named;
 pub use self::parts::{
@@ -78,6 +80,10 @@ pub use self::run::{CertaintyResult, GeneratorResult, GoalOutcome, LoadedResult,
 pub use self::server_stats::{ServerIntervalResult, ServerStatsResult};
 pub use self::steadiness::{ChangeResult, SilenceResult, UntilOutcome, WarmUpResult};
 pub use self::transmit::{SampleFigures, TransmitResult};
+pub use self::trust::{
+    CauseResult, LagCauseResult, LagPartResult, LagShareResult, ReliableFigures, SharedMachineResult,
+    StallsResult, Taker, TimeAt, TrustResult,
+};
 
 /// The layout of results that this version writes, and the greatest that it reads.
 pub const SCHEMA: u32 = 1;
@@ -430,7 +436,7 @@ impl Document {
                 .collect(),
             goals: GoalOutcome::all_of(report),
             generator: GeneratorResult::of(report),
-            trust: Some(TrustResult::of(summary)),
+            trust: Some(TrustResult::of(plan, summary)),
             verdict: Some(VerdictResult::of(summary)),
             evidence: measurement.evidence.as_ref().map(EvidenceResult::of),
             server_stats: ServerStatsResult::all_of(measurement.evidence.as_ref()),
@@ -451,6 +457,7 @@ impl Document {
             events,
             events_beyond,
         }
+        .with_words()
     }
 
     /// Reads the JSON result of a run of this version or an older one. Fields that are not known are left out.

@@ -25,8 +25,8 @@ use self::plan::together;
 use self::requests::{ops_of, tally_of};
 use crate::comparison::SideSource;
 use crate::document::{
-    ConnectionsResult, Document, GeneratorResult, LagShareResult, MergedResult, RequestTotals, TimeFigures,
-    TrustResult, VerdictResult, VerifyResult,
+    ConnectionsResult, Document, GeneratorResult, LagShareResult, MergedResult, Named, RequestTotals,
+    TimeFigures, TrustResult, VerdictResult, VerifyResult,
 };
 use crate::repetition::Repetition;
 use crate::run_figures::RunFigures;
@@ -403,17 +403,28 @@ fn trust_of(parts: &[Part<'_>]) -> Option<TrustResult> {
         mean: greatest(|share| share.mean),
         p50: greatest(|share| share.p50),
         p99: greatest(|share| share.p99),
+        p99_9: greatest(|share| share.p99_9),
         same_requests: false,
     };
-    let named =
-        parts.iter().filter_map(|part| part.document.trust.as_ref()).flat_map(|trust| &trust.mostly_lag);
-    let mut mostly_lag: Vec<String> = Vec::new();
-    for name in named {
-        if !mostly_lag.contains(name) {
-            mostly_lag.push(name.clone());
+    let add = |all: &mut Vec<String>, names: &[String]| {
+        for name in names {
+            if !all.contains(name) {
+                all.push(name.clone());
+            }
+        }
+    };
+    let (mut mostly_lag, mut mostly_lag_of) = (Vec::new(), Named::<Vec<String>>::default());
+    for trust in parts.iter().filter_map(|part| part.document.trust.as_ref()) {
+        add(&mut mostly_lag, &trust.mostly_lag);
+        for (operation, names) in trust.mostly_lag_of.iter() {
+            match mostly_lag_of.0.iter_mut().find(|(known, _)| known == operation) {
+                Some((_, all)) => add(all, names),
+                None => mostly_lag_of.0.push((operation.to_owned(), names.clone())),
+            }
         }
     }
-    Some(TrustResult { ok: doubtful.is_empty(), lag_share, mostly_lag, says })
+    let ok = doubtful.is_empty();
+    Some(TrustResult { ok, lag_share, mostly_lag, mostly_lag_of, says, ..TrustResult::default() })
 }
 
 /// The limit is known where every part names the same.

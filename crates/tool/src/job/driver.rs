@@ -48,6 +48,8 @@ use crate::output::print;
 use crate::snapshot::SharedSnapshot;
 use crate::stderr::say;
 use pummel_report::anonymous::document_of;
+use pummel_report::document::TrustResult;
+use pummel_report::words::trust::{doubt, rate_doubt};
 use pummel_report::{Report, anonymous, json, markdown};
 
 /// How long a rest between two runs goes on before it looks for a signal.
@@ -331,10 +333,13 @@ impl<'a> Driver<'a> {
         if let Some(snapshot) = self.observers.snapshot() {
             snapshot.lock().end(plan, result.as_ref().ok().zip(summary.as_ref()));
         }
-        let doubt = summary.and_then(|summary| match style.doubted() {
-            Doubted::Nothing => None,
-            Doubted::Service => summary.trust.rate_doubt,
-            Doubted::Response => summary.trust.doubt.or(summary.trust.rate_doubt),
+        let doubt = summary.and_then(|summary| {
+            let trust = TrustResult::of(plan, &summary);
+            match style.doubted() {
+                Doubted::Nothing => None,
+                Doubted::Service => rate_doubt(&trust),
+                Doubted::Response => doubt(&trust).or_else(|| rate_doubt(&trust)),
+            }
         });
         // The runs of a series have doubts of one kind.
         if let Some(doubt) = doubt.filter(|_| !std::mem::replace(&mut self.has_doubted, true)) {
