@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes the Debian packages of a static binary: deb.sh BINARY FOLDER ARCHITECTURE OLD_NAME...; ARCHITECTURE is uname's word.
 #
-# `pummel` has the program, its pages, its completions and the unit of an agent, which is not enabled. `pummel-old-names`
+# `pummel` has the program, its pages, its completions, the unit of an agent, which is not enabled, and the dashboard with a compose
+# file that shows it, below /usr/share/pummel. `pummel-old-names`
 # has the links under the names of the old tools. The packages depend on the sources alone where SOURCE_DATE_EPOCH is set;
 # otherwise they bear the date of the last commit. RUNNER runs a binary for another architecture.
 set -euo pipefail
@@ -26,10 +27,8 @@ case $machine in
         exit 1
         ;;
 esac
-# The builder of a package is its maintainer.
-name=$(git config user.name || id -un)
-mail=$(git config user.email || echo "$(id -un)@$(hostname)")
-maintainer=${DEB_MAINTAINER:-"$name <$mail>"}
+# Who builds a package is not in it, unless that is wanted: the same sources make the same bytes everywhere.
+maintainer=${DEB_MAINTAINER:-"The authors of pummel <pummel@packages.invalid>"}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
 date=$(date --utc --date="@$SOURCE_DATE_EPOCH" --rfc-email)
@@ -92,6 +91,11 @@ program() {
     rmdir "$root/usr/share/zsh/site-functions"
     sed 's|/usr/local/bin|/usr/bin|' deploy/systemd/pummel-agent.service |
         install -D -m 644 /dev/stdin "$root/lib/systemd/system/pummel-agent.service"
+    install -D -m 644 deploy/grafana/pummel.json "$root/usr/share/pummel/grafana/pummel.json"
+    # The sources are not there: the image of the memcached beside it runs the static program of the package.
+    sed -e 's|-f deploy/grafana/|-f /usr/share/pummel/grafana/|' \
+        -e '/^    build:$/,/^      dockerfile:/c\    image: memcached:1.6\n    entrypoint: [/usr/bin/pummel]\n    volumes: ["/usr/bin/pummel:/usr/bin/pummel:ro"]' \
+        deploy/grafana/compose.yml | install -D -m 644 /dev/stdin "$root/usr/share/pummel/grafana/compose.yml"
     # Rust links a static program for amd64 that may lie anywhere in memory, which looks like a library to lintian, and for arm64
     # one that may not.
     local tag=shared-library-lacks-prerequisites

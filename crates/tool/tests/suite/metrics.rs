@@ -500,6 +500,29 @@ fn every_name_of_the_dashboard_is_served_and_every_name_is_in_the_dashboard() {
     assert!(unused.is_empty(), "{unused:?}");
 }
 
+#[test]
+fn panels_of_the_end_of_a_run_show_it_after_the_run() {
+    let dashboard: Value = serde_json::from_str(include_str!("../../../../deploy/grafana/pummel.json"))
+        .expect("the dashboard is JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    // What these show is over with the run.
+    let of_now = ["Phase", "Completed", "Asked for", "Agents"];
+    let mut count = 0;
+    for panel in panels.iter().filter(|panel| !of_now.iter().any(|title| panel["title"] == *title)) {
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            if target["instant"] != true {
+                continue;
+            }
+            let asked = target["expr"].as_str().expect("an expression");
+            let selectors = asked.matches("pummel_").count();
+            assert_eq!(asked.matches("last_over_time(pummel_").count(), selectors, "{asked}");
+            assert_eq!(asked.matches("[$__range])").count(), selectors, "{asked}");
+            count += 1;
+        }
+    }
+    assert!(count > 12, "{count}");
+}
+
 /// The expressions of all panels, and the queries of the variables.
 fn collect(value: &Value, to: &mut Vec<String>) {
     match value {
