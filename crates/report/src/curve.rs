@@ -20,13 +20,16 @@ use crate::markdown;
 use crate::run_figures::{lag_words, made_again_words};
 use crate::scalability_words;
 use crate::search_words;
-use crate::search_words::SearchResult;
+use crate::search_words::{SearchResult, SingleRuns};
 
 /// The layout of the JSON that this version writes.
 const SCHEMA: u32 = 1;
 
 /// A rate that is missed by no more than this share is carried all the same.
 const SHORT: f64 = 0.05;
+
+/// Runs whose rates differ by less than this share are runs at one rate.
+const SAME_RATE: f64 = 0.005;
 
 /// Runs at several rates.
 #[derive(Clone, Debug)]
@@ -71,10 +74,22 @@ pub struct Point {
 }
 
 impl Curve {
-    /// The greatest rate at which a single run met the goals; `None` where none did.
-    fn met_up_to(&self) -> Option<f64> {
-        let met = self.points.iter().filter(|point| point.carried() && point.met() == Some(true));
-        met.filter_map(|point| point.asked).reduce(f64::max)
+    /// The greatest rate at which single runs met the goals; `None` where none did.
+    fn met_up_to(&self) -> Option<SingleRuns> {
+        let met = |point: &&Point| point.carried() && point.met() == Some(true);
+        let rate = self.points.iter().filter(met).filter_map(|point| point.asked).reduce(f64::max)?;
+        let there = |point: &&Point| {
+            let is_near = point.asked.is_some_and(|asked| (asked / rate - 1.0).abs() < SAME_RATE);
+            is_near && !["overload", "after"].contains(&point.role)
+        };
+        let runs: Vec<&Point> = self.points.iter().filter(there).collect();
+        Some(SingleRuns {
+            rate,
+            made: runs.len(),
+            met: runs.iter().copied().filter(met).count(),
+            seconds: runs.first().map_or(0.0, |point| point.due_s),
+            is_steady: !runs.iter().any(|point| point.is_unsteady()),
+        })
     }
 
     /// Wrong values of all runs.
@@ -120,9 +135,34 @@ impl Point {
             None => "-",
             // What a run shows that was not at one level depends on where it ended.
             Some(true) if self.is_unsteady() => "met, not steady",
-            Some(true) => "met",
             Some(false) if self.is_unsteady() => "missed, not steady",
-            Some(false) => "missed",
+            Some(true) if self.is_sure() => "met",
+            Some(true) => "met?",
+            Some(false) if self.is_sure() => "missed",
+            Some(false) => "missed?",
+        }
+    }
+
+    /// Whether the 95 % intervals of the quantiles say of the goals what the quantiles themselves do. Of a quantile that has no
+    /// interval in any report nothing else is known, and it says what it says.
+    fn is_sure(&self) -> bool {
+        let ends: Vec<Option<Nanos>> = self.ends_ns().collect();
+        let goals =
+            self.summary.goals.iter().filter(|result| self.met() == Some(true) || result.met != Some(true));
+        let says = goals.map(|result| {
+            let at = QUANTILES.iter().position(|(_, quantile)| *quantile == result.goal.quantile)?;
+            let [low, high] = [ends.get(2 * at).copied().flatten(), ends.get(2 * at + 1).copied().flatten()];
+            let is_beyond = !matches!(result.reached, Quantile::Known(_));
+            Some(match result.met {
+                Some(true) => high.is_some_and(|high| high <= result.goal.limit_ns),
+                _ => is_beyond || low.is_some_and(|low| low > result.goal.limit_ns),
+            })
+        });
+        let says: Vec<Option<bool>> = says.collect();
+        match self.met() {
+            // One missed goal is enough.
+            Some(false) => says.iter().any(|says| says.unwrap_or(true)),
+            _ => says.iter().all(|says| says.unwrap_or(true)),
         }
     }
 
@@ -131,11 +171,17 @@ impl Point {
         self.summary.steadiness.as_ref().is_some_and(|steadiness| !steadiness.is_steady())
     }
 
+    /// Whether the generator was the limit of the run, whose figures are then no server's.
+    fn is_of_generator(&self) -> bool {
+        self.summary.verdict.is_generator()
+    }
+
     /// The rate and the mean response in nanoseconds of a run in open loop that was carried, all of whose requests were
     /// answered. An overload, and what comes after it, is no such run: they have a queue that is not of their rate.
     fn mean_response(&self) -> Option<(f64, f64)> {
         let totals = &self.summary.totals;
         let is_of_its_rate = self.asked.is_some() && !["overload", "after"].contains(&self.role);
+        let is_of_its_rate = is_of_its_rate && !self.is_of_generator();
         let is_whole = is_of_its_rate && self.carried() && totals.counts.unanswered() == 0;
         let mean_ns = totals.figures[Span::Response as usize].exact.mean_ns()?;
         is_whole.then_some((totals.rate, mean_ns))
@@ -169,7 +215,9 @@ pub fn text(curve: &Curve) -> String {
     let mut text = table(curve);
     text += &generator_words(curve);
     text += &fit_words(curve);
-    text += &scalability_words::text(&levels(curve));
+    let left_out =
+        curve.points.iter().filter(|point| point.level.is_some() && point.is_of_generator()).count();
+    text += &scalability_words::text(&levels(curve), levels_of(curve), left_out);
     let wrong = curve.wrong_values();
     if wrong > 0 {
         text += &format!("\nWRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which.\n");
@@ -183,7 +231,7 @@ pub fn text(curve: &Curve) -> String {
 
 /// The lines of the runs, below the names of their columns.
 fn table(curve: &Curve) -> String {
-    let mut text = format!("{:>14} {:>12}", "asked/s", "done/s");
+    let mut text = format!("{:>14} {:>12}", levels_of(curve).unwrap_or("asked/s"), "done/s");
     for (name, _) in QUANTILES {
         write!(text, " {name:>9}").expect("text can always be added to");
     }
@@ -191,7 +239,7 @@ fn table(curve: &Curve) -> String {
     for point in sorted(curve) {
         let asked = match (point.asked, point.level) {
             (Some(asked), _) => format!("{asked:.0}"),
-            (None, Some((what, level))) => format!("{level} {what}"),
+            (None, Some((_, level))) => level.to_string(),
             (None, None) => "closed".to_owned(),
         };
         write!(text, "{asked:>14} {:>12.0}", point.summary.totals.rate).expect("text can always be added to");
@@ -271,11 +319,16 @@ fn generator_words(curve: &Curve) -> String {
     text
 }
 
-/// The levels of a scan in closed loop with their rates; the variance of a rate follows from its interval, and is 0 where that is
-/// not known.
+/// The things that the levels of a scan in closed loop are of; `None` for other series.
+fn levels_of(curve: &Curve) -> Option<&'static str> {
+    curve.points.iter().find_map(|point| point.level.map(|(what, _)| what))
+}
+
+/// The levels of a scan in closed loop with their rates, without those of the generator; the variance of a rate follows from its
+/// interval, and is 0 where that is not known.
 fn levels(curve: &Curve) -> Vec<Level> {
     let level = |point: &Point| {
-        let (_, n) = point.level?;
+        let (_, n) = point.level.filter(|_| !point.is_of_generator())?;
         let totals = &point.summary.totals;
         let range = totals.certainty.as_ref().and_then(|certainty| certainty.rate);
         let deviation = range.map_or(0.0, |range| (range.high - range.low) / 2.0 / 1.96);
@@ -409,7 +462,10 @@ pub fn csv(curve: &Curve) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use pummel_measure::certainty::{Certainty, TimesCertainty};
     use pummel_measure::measurement::Keep;
+    use pummel_measure::summary::GoalResult;
+    use pummel_measure::uncertainty::Bounds;
 
     use super::*;
     use crate::example::Run;
@@ -489,6 +545,39 @@ mod tests {
         );
         assert!(rows[1].contains(",true,generator,true,") && rows[2].contains(",false,"), "{rows:?}");
         assert!(rows.iter().all(|row| row.split(',').count() == rows[0].split(',').count()));
+    }
+
+    #[test]
+    fn a_goal_is_met_or_missed_for_sure_where_the_interval_of_its_quantile_says_the_same() {
+        let mut point = scan().points.remove(0);
+        let bounds = Bounds { low: Some(1_000), high: Upper::Known(2_000), effective: 1e3, spells: 1e3 };
+        let times = TimesCertainty { quantiles: [Some(bounds); QUANTILES.len()], mean: None };
+        let times = std::array::from_fn(|_| times.clone());
+        point.summary.totals.certainty = Some(Certainty { times, rate: None, hit_share: None });
+        let reached = Quantile::Known(1_500);
+        let mut fate = |limit_ns: Nanos, met: bool| {
+            let goal = Goal { quantile: 0.99, limit_ns };
+            point.summary.goals = vec![GoalResult { goal, reached, met: Some(met) }];
+            point.fate()
+        };
+        assert_eq!([fate(2_000, true), fate(1_999, true)], ["met", "met?"]);
+        assert_eq!([fate(999, false), fate(1_000, false)], ["missed", "missed?"]);
+    }
+
+    #[test]
+    fn a_scan_over_connections_has_a_column_of_that_name_and_fits_no_run_of_the_generator() {
+        let mut curve = scan();
+        let point = curve.points.remove(0);
+        curve.points = [1, 2, 4, 8, 16, 32]
+            .map(|level| Point { asked: None, level: Some(("connections", level)), ..point.clone() })
+            .to_vec();
+        let said = text(&curve);
+        let first = |at: usize| said.lines().nth(at).and_then(|line| line.split_whitespace().next());
+        assert_eq!((first(0), first(1), first(6)), (Some("connections"), Some("1"), Some("32")), "{said}");
+        assert!(said.contains("universal scalability law"), "{said}");
+        curve.points[2].summary.verdict.limit = Limit::Generator;
+        let said = text(&curve);
+        assert!(said.contains("not known: it takes six levels") && said.contains("1 was left out"), "{said}");
     }
 
     #[test]

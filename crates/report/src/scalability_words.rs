@@ -4,14 +4,31 @@ use pummel_measure::scalability::{Estimate, Level, Scalability};
 use pummel_measure::words::{grouped, rate_text};
 use serde_json::{Value, json};
 
-/// The law through the rates at these levels; nothing where there are no levels.
-pub fn text(levels: &[Level]) -> String {
-    if levels.is_empty() {
-        return String::new();
+/// A level does no more than this many times what the one below it does, for each of its connections or threads, or else no law of
+/// scaling fits.
+const JUMP: f64 = 1.25;
+
+/// The law through the rates at these levels of connections or threads, without those that the generator limited, `left_out` in number;
+/// nothing where there are no levels.
+pub fn text(levels: &[Level], of: Option<&str>, left_out: usize) -> String {
+    let Some(of) = of else { return String::new() };
+    if let Some((low, high)) = jump(levels) {
+        return format!(
+            "\nNo law of scaling fits: {} {of} do {:.1} times as much as {}.\n",
+            grouped(high.n as u64),
+            high.rate / low.rate,
+            grouped(low.n as u64)
+        );
     }
     let Some(law) = Scalability::of(levels) else {
-        return "\nHow the rate scales is not known: it takes six levels, the last 16 times the first.\n"
-            .to_owned();
+        let left_out = match left_out {
+            0 => String::new(),
+            1 => "; 1 was left out, where the generator was the limit".to_owned(),
+            several => format!("; {several} were left out, where the generator was the limit"),
+        };
+        return format!(
+            "\nHow the rate scales is not known: it takes six levels, the last 16 times the first{left_out}.\n"
+        );
     };
     let share = |of: Estimate| {
         let [value, low, high] = [of.value, of.low, of.high].map(|share| share * 100.0);
@@ -29,9 +46,19 @@ pub fn text(levels: &[Level]) -> String {
     )
 }
 
+/// Two levels, one after the other, of which the greater does more for each of its connections or threads than a law of scaling can
+/// have it do: such rates were not made in one way.
+fn jump(levels: &[Level]) -> Option<(Level, Level)> {
+    let mut levels = levels.to_vec();
+    levels.sort_by(|one, other| one.n.total_cmp(&other.n));
+    let jumps = levels.windows(2).map(|pair| (pair[0], pair[1]));
+    jumps.into_iter().find(|(low, high)| low.rate > 0.0 && high.rate / low.rate > JUMP * high.n / low.n)
+}
+
 /// The fields of the law in the JSON of a curve; null where there is none.
 pub fn json(levels: &[Level]) -> Value {
-    let Some(law) = Scalability::of(levels) else { return Value::Null };
+    let law = Scalability::of(levels).filter(|_| jump(levels).is_none());
+    let Some(law) = law else { return Value::Null };
     let estimate = |of: Estimate| json!({ "value": of.value, "low": of.low, "high": of.high });
     json!({
         "gain": estimate(law.gain),
@@ -56,16 +83,27 @@ mod tests {
 
     #[test]
     fn the_law_is_told_with_its_peak_where_one_is_in_sight() {
-        let words = text(&levels(0.001));
+        let words = text(&levels(0.001), Some("threads"), 0);
         assert!(words.contains("contention 5.00 % (") && words.contains("expected at 31."), "{words}");
-        assert!(text(&levels(0.0)).ends_with("No peak is in sight.\n"));
+        assert!(text(&levels(0.0), Some("threads"), 0).ends_with("No peak is in sight.\n"));
         assert_eq!(json(&levels(0.0))["peak"], Value::Null);
         assert!(json(&levels(0.001))["peak"].as_f64().is_some_and(|peak| (peak - 30.8).abs() < 0.1));
     }
 
     #[test]
+    fn no_law_is_fitted_to_rates_that_jump() {
+        let mut levels = levels(0.0);
+        levels[0].rate /= 5.0;
+        assert_eq!(
+            text(&levels, Some("connections"), 0),
+            "\nNo law of scaling fits: 2 connections do 9.5 times as much as 1.\n"
+        );
+        assert_eq!(json(&levels), Value::Null);
+    }
+
+    #[test]
     fn too_few_levels_are_said_to_be_too_few() {
-        assert!(text(&levels(0.0)[..3]).contains("it takes six levels"));
-        assert_eq!((text(&[]), json(&[])), (String::new(), Value::Null));
+        assert!(text(&levels(0.0)[..3], Some("threads"), 0).contains("it takes six levels"));
+        assert_eq!((text(&[], None, 0), json(&[])), (String::new(), Value::Null));
     }
 }

@@ -23,8 +23,26 @@ pub struct SearchResult {
     pub recovery: Option<Recovery>,
 }
 
+/// The runs at the greatest rate at which a single run met the goals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SingleRuns {
+    /// The rate, in requests per second.
+    pub rate: f64,
+    /// Number of runs at that rate.
+    pub made: usize,
+    /// Number of those that met the goals.
+    pub met: usize,
+    /// Seconds in which the requests of a run were due.
+    pub seconds: f64,
+    /// Whether each of them was at one level from its beginning to its end.
+    pub is_steady: bool,
+}
+
+/// Lengths of runs that are advised, in seconds.
+const ADVISED_S: [f64; 9] = [1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0];
+
 /// The answer in a few sentences, for a search that was to meet `goals`.
-pub fn text(search: Option<&SearchResult>, goals: &[Goal], met: Option<f64>) -> String {
+pub fn text(search: Option<&SearchResult>, goals: &[Goal], met: Option<SingleRuns>) -> String {
     let goals: Vec<String> = goals.iter().map(goal_text).collect();
     let goals = goals.join(" and ");
     let Some(SearchResult { answer, capacity, generator, line_runs, .. }) = search else {
@@ -82,16 +100,25 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal], met: Option<f64>) -> 
     text + &recovery_words(search)
 }
 
-/// The sentences about a search without an answer, which was to meet `goals`; single runs met them at up to `met`.
-fn no_rate(goals: &str, met: Option<f64>) -> String {
-    match met {
-        None => format!("\nNo rate is known to meet the goal ({goals}).\n"),
-        Some(rate) => format!(
-            "\nNo rate is known to meet the goal ({goals}) with 95 % confidence. Single runs met it, at up to {} requests per \
-             second.\n",
-            count(rate)
-        ),
-    }
+/// The sentences about a search without an answer, which was to meet `goals`; single runs met them in `met`.
+fn no_rate(goals: &str, met: Option<SingleRuns>) -> String {
+    let Some(SingleRuns { rate, made, met, seconds, is_steady }) = met else {
+        return format!("\nNo rate is known to meet the goal ({goals}).\n");
+    };
+    let rate = count(rate);
+    let runs = match (met, made) {
+        (1, 1) => "in one run".to_owned(),
+        (2, 2) => "in both runs".to_owned(),
+        (met, made) if met == made => format!("in all {made} runs"),
+        (met, made) => format!("in {met} of {made} runs"),
+    };
+    let why = match ADVISED_S.iter().find(|advised| **advised >= 3.0 * seconds) {
+        // How many runs more would make it sure is not known.
+        _ if !is_steady => "such runs were not steady, and nothing is sure".to_owned(),
+        Some(advised) => format!("{} s is too short to be 95 % sure: -t {advised}s", number_plain(seconds)),
+        None => "that is not 95 % sure".to_owned(),
+    };
+    format!("\nNOT SURE: {rate} requests per second met the goal ({goals}) {runs}; {why}.\n")
 }
 
 /// What was left of the overload; nothing where that is not known.
@@ -219,11 +246,17 @@ mod tests {
         assert!(
             text(None, &[GOAL], None).contains("No rate is known to meet the goal (p99 at most 1.00 ms).")
         );
-        let words = text(None, &[GOAL], Some(794.0));
-        assert!(
-            words.contains("with 95 % confidence. Single runs met it, at up to 794 requests per second"),
-            "{words}"
+        let runs = SingleRuns { rate: 4_918.0, made: 2, met: 2, seconds: 3.0, is_steady: true };
+        let said = |runs: SingleRuns| text(None, &[GOAL], Some(runs));
+        assert_eq!(
+            said(runs),
+            "\nNOT SURE: 4,918 requests per second met the goal (p99 at most 1.00 ms) in both runs; 3 s is too short to be 95 % \
+             sure: -t 10s.\n"
         );
+        assert!(said(SingleRuns { made: 1, met: 1, ..runs }).contains(") in one run; "));
+        assert!(said(SingleRuns { made: 3, ..runs }).contains(") in 2 of 3 runs; "));
+        assert!(said(SingleRuns { is_steady: false, ..runs }).contains("not steady"));
+        assert!(said(SingleRuns { seconds: 2_000.0, ..runs }).ends_with("that is not 95 % sure.\n"));
     }
 
     #[test]
