@@ -1,5 +1,6 @@
 //! The page of a comparison: a sentence for each pair, what differs, the figures, and the pictures of all sides together.
 
+use maud::{Markup, html};
 use pummel_measure::compare::{Design, median};
 use pummel_measure::histogram::{Histogram, rank};
 use pummel_measure::measurement::Status;
@@ -7,18 +8,20 @@ use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::QUANTILES;
 
-use super::anatomy::Band;
-use super::axis::Unit;
+use super::anatomy::{self, Band};
+use super::axis::{known_time, time};
+use super::change::change_text;
 use super::curve::{self, CurveLine, CurvePicture};
 use super::data;
 use super::difference::{self, DifferenceLine};
 use super::distribution::{self, DistributionLine};
-use super::frame::{Framed, details, fields, plan_text, table};
+use super::estimates::{self, Estimate};
+use super::frame::{Framed, details, details_of, fields, figure, how, plan_text, section, table};
 use super::overlay::{self, RateLine};
 use super::runs::{self, RunLine, RunScale};
-use super::svg::escaped;
-use super::words::command_line;
-use super::{PageOptions, anatomy, heading, repeated, sections, series, whole};
+use super::svg::{WORDS_MAX, in_layouts};
+use super::words::{command_line, cut_name};
+use super::{Heading, PageOptions, repeated, sections, series};
 use crate::VERSION;
 use crate::comparison::{self, Comparison, Outcome, SIDE_NAMES, Side, json_of_all, label};
 use crate::document::Document;
@@ -69,46 +72,34 @@ pub fn of_pair(comparison: &Comparison, options: &PageOptions) -> Vec<u8> {
 /// Panics when there is no comparison.
 pub fn of_comparison(sides: &ComparedSides<'_>, options: &PageOptions) -> Vec<u8> {
     let drawn = drawn_sides(sides);
-    let medians = drawn.iter().filter_map(|side| {
-        side.side.runs.first().and_then(|run| run.figure(Metric::P50)).map(|figure| figure.value)
-    });
-    let unit = Unit::of(medians.reduce(f64::max));
     let headline = match sides.comparisons {
         [only] => comparison::headline(only),
         several => format!("{} results beside A, {}", several.len(), label(drawn[0].side)),
     };
-    let mut body = heading(&headline, &badges(sides.comparisons), options);
-    if let [_, _, ..] = sides.comparisons {
-        let each: String = sides
-            .comparisons
-            .iter()
-            .map(|pair| format!("<li>{}</li>\n", escaped(&comparison::headline(pair))))
-            .collect();
-        body += &format!("<ul>\n{each}</ul>\n");
-    }
-    body += &side_table(&drawn);
-    for pair in sides.comparisons {
-        body += &pair_section(pair);
-    }
-    body += &every_run(sides.comparisons, &drawn, unit);
-    body += &curves(&drawn, unit);
-    // Sides that keep only the figures of their runs never have these, and the rates of their runs stand above.
-    if drawn.iter().any(|side| !side.documents.is_empty()) {
-        body += &rates(&drawn);
-        body += &anatomies(&drawn, unit);
-    }
-    body += &verdicts(&drawn);
-    if let [only] = sides.comparisons {
-        body += &fields(&[("Command", command_line(&only.argv))]);
-    }
-    let json = json_of_all(sides.comparisons);
+    let heading = Heading { headline, badges: badges(sides.comparisons), ..Heading::default() };
     let kind = match sides.comparisons {
         [only] if only.command == "ab" => sections::DataKind::Several,
         _ => sections::DataKind::Comparison,
     };
-    body += &sections::footer_of(data::of_json(&json, options.embed), kind);
-    body += &format!("<p class=\"dim\">Compared and drawn by pummel {VERSION}.</p>\n");
-    whole(options.title.as_deref().unwrap_or(&headline), &body)
+    // Sides that keep only the figures of their runs have no rates over time, and the rates of their runs stand above.
+    let has_documents = drawn.iter().any(|side| !side.documents.is_empty());
+    let data = data::of_json(&json_of_all(sides.comparisons), options.embed);
+    let body = html! {
+        (heading.markup(options))
+        @if sides.comparisons.len() > 1 {
+            ul { @for pair in sides.comparisons { li { (comparison::headline(pair)) } } }
+        }
+        (side_table(&drawn))
+        @for pair in sides.comparisons { (pair_section(pair)) }
+        (every_run(sides.comparisons, &drawn))
+        (curves(&drawn))
+        @if has_documents { (rates(&drawn)) (anatomies(&drawn)) }
+        (verdicts(&drawn))
+        @if let [only] = sides.comparisons { (fields(&[("Command", command_line(&only.argv))])) }
+        (sections::footer_of(data, kind))
+        p.dim { "Compared and drawn by pummel " (VERSION) "." }
+    };
+    heading.page(options, body)
 }
 
 fn drawn_sides<'a>(sides: &ComparedSides<'a>) -> Vec<DrawnSide<'a>> {
@@ -135,7 +126,7 @@ fn badges(comparisons: &[Comparison]) -> Vec<(String, Option<bool>)> {
     claims.collect()
 }
 
-fn side_table(drawn: &[DrawnSide<'_>]) -> String {
+fn side_table(drawn: &[DrawnSide<'_>]) -> Markup {
     let rows: Vec<Vec<String>> = drawn
         .iter()
         .map(|side| {
@@ -166,54 +157,88 @@ fn side_table(drawn: &[DrawnSide<'_>]) -> String {
     table(&["", "result", "servers", "runs", "status", "generator was the limit"], &rows)
 }
 
-fn pair_section(pair: &Comparison) -> String {
+fn pair_section(pair: &Comparison) -> Markup {
     let [first, second] = pair.names.0;
     let rows: Vec<Vec<String>> = pair
         .rows
         .iter()
-        .filter_map(|row| comparison::row_cells(row, pair))
-        .map(|row| {
-            let [a, b] = row.values;
-            vec![row.name.to_owned(), a, b, row.change, row.interval, row.word]
+        .filter_map(|row| {
+            let cells = comparison::row_cells(row, pair)?;
+            let [a, b] = cells.values;
+            let ends = row.relative_interval();
+            let interval = ends.map(|(low, high)| format!("{} .. {}", change_text(low), change_text(high)));
+            let [change, interval] =
+                [row.relative().map(change_text), interval].map(|words| words.unwrap_or("-".to_owned()));
+            Some(vec![cells.name.to_owned(), a, b, change, interval, cells.word])
         })
         .collect();
-    let notes: String =
-        comparison::notes(pair).iter().map(|note| format!("<p>{}</p>\n", super::frame::long(note))).collect();
-    let how = match pair.design == Design::Paired && pair.sides[0].runs.len() > 1 {
-        true => format!(
-            "<p class=\"how\">{first} and {second}: medians of the runs. Change: that within the pairs, by the estimate of Hodges and \
-             Lehmann, which need not be that of the medians.</p>\n"
-        ),
-        false => String::new(),
-    };
-    format!(
-        "<h2>{second} against {first}</h2>\n{}{}{how}{notes}",
-        differences(pair),
-        table(&["", first, second, "change", "95 % interval", ""], &rows)
+    let is_paired = pair.design == Design::Paired && pair.sides[0].runs.len() > 1;
+    let words = format!(
+        "{first} and {second}: medians of the runs. Change: that within the pairs, by the estimate of Hodges and Lehmann, which need not be \
+         that of the medians."
+    );
+    section(
+        &format!("{second} against {first}"),
+        html! {
+            (differences(pair))
+            (table(&["", first, second, "change", "95 % interval", ""], &rows))
+            @if is_paired { (how(&words)) }
+            @for note in comparison::notes(pair) { p { (note) } }
+            (estimated(pair))
+        },
     )
 }
 
+/// The estimated changes with their intervals, of sides of several runs.
+fn estimated(pair: &Comparison) -> Markup {
+    let [first, second] = pair.names.0;
+    if pair.sides.iter().all(|side| side.runs.len() < 2) {
+        return Markup::default();
+    }
+    let estimates: Vec<Estimate> = pair
+        .rows
+        .iter()
+        .filter_map(|row| {
+            Some(Estimate {
+                name: row.metric.name().to_owned(),
+                change: row.relative()?,
+                interval: row.relative_interval(),
+                is_judged: row.is_judged,
+            })
+        })
+        .collect();
+    let title = format!("By how much {second} differs from {first}");
+    let picture =
+        in_layouts(|layout| estimates::draw(layout, &format!("estimates-{second}"), &estimates, &title));
+    let mut words =
+        "How to read it: a point is the estimated change of a figure, which the table above has too."
+            .to_owned();
+    words += match estimates.iter().any(|estimate| estimate.interval.is_some()) {
+        true => {
+            " Bars: 95 % intervals; the sides differ where a bar does not reach over the line of no change."
+        }
+        false => " Hollow: too few runs to know an interval.",
+    };
+    picture.map_or(Markup::default(), |picture| html! { h3 { (title) } (figure(&picture, "", &words)) })
+}
+
 /// What differs besides the figures, as a table; a sentence where nothing does.
-fn differences(pair: &Comparison) -> String {
+fn differences(pair: &Comparison) -> Markup {
     let [first, second] = pair.names.0;
     let all = comparison::difference_words(pair).into_iter();
     let rows: Vec<Vec<String>> =
         all.map(|words| [vec![words.name], words.values.to_vec()].concat()).collect();
     if rows.is_empty() {
-        return "<p>Plans, servers and machines are the same, as far as the results say.</p>\n".to_owned();
+        return html! { p { "Plans, servers and machines are the same, as far as the results say." } };
     }
     let words = format!("What differs besides the figures: {}", rows.len());
-    details(&words, &table(&["", first, second], &rows)).replacen(
-        "<details>",
-        if rows.len() <= 6 { "<details open=\"open\">" } else { "<details>" },
-        1,
-    )
+    details_of(&words, table(&["", first, second], &rows), rows.len() <= 6)
 }
 
 /// p99 and rate of every run where sides have several, pair by pair where they were pairs.
-fn every_run(comparisons: &[Comparison], drawn: &[DrawnSide<'_>], unit: Unit) -> String {
+fn every_run(comparisons: &[Comparison], drawn: &[DrawnSide<'_>]) -> Markup {
     if drawn.iter().all(|side| side.side.runs.len() < 2) {
-        return String::new();
+        return Markup::default();
     }
     let is_paired = comparisons.iter().all(|pair| pair.design == Design::Paired);
     let word = if is_paired { "pair" } else { "run" };
@@ -236,7 +261,7 @@ fn every_run(comparisons: &[Comparison], drawn: &[DrawnSide<'_>], unit: Unit) ->
         "How to read it: one place for each {word}, in order. Bars: 95 % intervals within the run, where they are known."
     );
     let framed = |metric, scale, name, statement: String, instead| Framed {
-        picture: runs::draw(name, &lines(metric), scale, (word, &statement)),
+        picture: in_layouts(|layout| runs::draw(layout, name, &lines(metric), scale, (word, &statement))),
         statement,
         instead,
         how: how.clone(),
@@ -245,7 +270,7 @@ fn every_run(comparisons: &[Comparison], drawn: &[DrawnSide<'_>], unit: Unit) ->
     };
     let p99 = framed(
         Metric::P99,
-        RunScale::Times(unit),
+        RunScale::Times,
         "run-times",
         format!("p99 of each {word}"),
         "No run knows its p99.",
@@ -257,7 +282,7 @@ fn every_run(comparisons: &[Comparison], drawn: &[DrawnSide<'_>], unit: Unit) ->
         format!("Completed requests per second of each {word}"),
         "No run completed a request.",
     );
-    p99.text() + &rate.text()
+    html! { (p99.markup()) (rate.markup()) }
 }
 
 /// The distribution of the response times of a side, of results that keep histograms.
@@ -314,10 +339,10 @@ fn median_of(side: &Side, (metric, quantile): (Metric, f64)) -> Option<(f64, f64
 }
 
 /// Pictures 9 and 10.
-fn curves(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
+fn curves(drawn: &[DrawnSide<'_>]) -> Markup {
     let lines: Vec<CurveLine> = drawn.iter().filter_map(line_of).collect();
     let is_doubtful = drawn.iter().any(|side| side.side.runs.iter().any(|run| run.trust == Some(false)));
-    let statement = statement_of_curves(drawn, unit);
+    let statement = statement_of_curves(drawn);
     let picture = CurvePicture { lines: lines.clone(), is_doubtful, ..CurvePicture::default() };
     let rows: Vec<Vec<String>> = QUANTILES
         .iter()
@@ -325,7 +350,7 @@ fn curves(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
             let nines = series::nines_of(*quantile);
             let cell = |line: &CurveLine| {
                 let us = difference::at(line, nines).filter(|_| nines <= line.known_nines() + 1e-9);
-                us.map_or("-".to_owned(), |us| unit.plain(us))
+                known_time(us)
             };
             std::iter::once((*name).to_owned()).chain(lines.iter().map(cell)).collect()
         })
@@ -344,41 +369,46 @@ fn curves(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
     if is_doubtful {
         how += " Striped edge: a part of some of these times was added by pummel itself.";
     }
-    let text = Framed {
+    let framed = Framed {
         statement,
-        picture: curve::draw("curves", &picture, unit, "Response times of all results"),
+        picture: in_layouts(|layout| {
+            curve::draw(layout, "curves", &picture, "Response times of all results")
+        }),
         instead: "No result has response times to draw.",
         how,
         numbers: table(&names, &rows),
         axis: "quantile",
-    }
-    .text();
+    };
     let distributions: Vec<DistributionLine> = drawn.iter().filter_map(distribution_of).collect();
-    text + &differences_drawn(&lines) + &distributions_drawn(&distributions, unit)
+    // Differences of medians are not what pairs or several runs say.
+    let is_of_single_runs = drawn.iter().all(|side| side.side.runs.len() == 1);
+    html! {
+        (framed.markup())
+        @if is_of_single_runs { (differences_drawn(&lines)) }
+        (distributions_drawn(&distributions))
+    }
 }
 
 /// The distributions, which are opened on demand; nothing where fewer than two results keep histograms.
-fn distributions_drawn(lines: &[DistributionLine], unit: Unit) -> String {
+fn distributions_drawn(lines: &[DistributionLine]) -> Markup {
     if lines.len() < 2 {
-        return String::new();
+        return Markup::default();
     }
     let title = "Distributions of the response times";
-    let figure = distribution::draw("distributions", lines, unit, title).map(|picture| {
-        format!(
-            "<figure class=\"wide\" data-axis=\"times\">\n{picture}<div class=\"readout\" aria-live=\"polite\"></div>\n\
-             <figcaption class=\"how\">How to read it: at a time on the horizontal axis a line shows the share of the requests that took at \
-             most that long. It ends below 100 % where requests got no answer.</figcaption>\n</figure>\n"
-        )
-    });
-    figure.map_or(String::new(), |figure| details("Distributions instead", &figure))
+    let words = "How to read it: at a time on the horizontal axis a line shows the share of the requests that took at most that long. It ends \
+                 below 100 % where requests got no answer.";
+    let picture = in_layouts(|layout| distribution::draw(layout, "distributions", lines, title));
+    picture.map_or(Markup::default(), |picture| {
+        details("Distributions instead", figure(&picture, "times", words))
+    })
 }
 
-fn statement_of_curves(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
+fn statement_of_curves(drawn: &[DrawnSide<'_>]) -> String {
     let p99: Vec<String> = drawn
         .iter()
         .filter_map(|side| {
             let (_, us) = median_of(side.side, (Metric::P99, 0.99))?;
-            Some(format!("{} {}", side.name, unit.text(us)))
+            Some(format!("{} {}", side.name, time(us)))
         })
         .collect();
     if p99.is_empty() {
@@ -388,9 +418,9 @@ fn statement_of_curves(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
     }
 }
 
-fn differences_drawn(lines: &[CurveLine]) -> String {
+fn differences_drawn(lines: &[CurveLine]) -> Markup {
     let Some((first, others)) = lines.split_first().filter(|(_, others)| !others.is_empty()) else {
-        return String::new();
+        return Markup::default();
     };
     let differences: Vec<DifferenceLine> =
         others.iter().map(|other| DifferenceLine::of(first, other)).collect();
@@ -398,8 +428,7 @@ fn differences_drawn(lines: &[CurveLine]) -> String {
         let point = line.points.iter().find(|point| (point.0 - nines).abs() < 1e-6)?;
         (nines <= line.known_nines + 1e-9).then_some(point.1)
     };
-    let percent =
-        |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:+.1} %", share * 100.0));
+    let words = |share: Option<f64>| share.map_or("-".to_owned(), change_text);
     let names: Vec<&str> =
         std::iter::once("quantile").chain(differences.iter().map(|line| line.name.as_str())).collect();
     let rows: Vec<Vec<String>> = QUANTILES
@@ -407,12 +436,12 @@ fn differences_drawn(lines: &[CurveLine]) -> String {
         .map(|(name, quantile)| {
             let nines = series::nines_of(*quantile);
             std::iter::once((*name).to_owned())
-                .chain(differences.iter().map(|line| percent(at(line, nines))))
+                .chain(differences.iter().map(|line| words(at(line, nines))))
                 .collect()
         })
         .collect();
     let mut how =
-        "How to read it: above 0 the requests took longer. The axis reaches as far as the lines do from p50 on where ten \
+        "How to read it: above the line of no change the requests took longer. The axis reaches as far as the lines do from p50 on where ten \
          requests or more lie beyond; what is outside of it is not drawn."
             .to_owned();
     if differences.iter().any(|line| !line.band.is_empty()) {
@@ -423,17 +452,17 @@ fn differences_drawn(lines: &[CurveLine]) -> String {
     }
     Framed {
         statement: format!("By how much the response times differ from those of {}", first.name),
-        picture: difference::draw("difference", &differences, "The difference in percent"),
+        picture: in_layouts(|layout| difference::draw(layout, "difference", &differences, "The difference")),
         instead: "The results have no quantile in common.",
         how,
         numbers: table(&names, &rows),
         axis: "quantile",
     }
-    .text()
+    .markup()
 }
 
 /// Picture 3 of all sides, one over the other.
-fn rates(drawn: &[DrawnSide<'_>]) -> String {
+fn rates(drawn: &[DrawnSide<'_>]) -> Markup {
     let lines: Vec<RateLine> = drawn
         .iter()
         .filter_map(|side| {
@@ -472,17 +501,19 @@ fn rates(drawn: &[DrawnSide<'_>]) -> String {
     }
     Framed {
         statement: format!("Completed per second: {}", each.join(", ")),
-        picture: overlay::draw("rates", &lines, "Completed requests per second of all results"),
+        picture: in_layouts(|layout| {
+            overlay::draw(layout, "rates", &lines, "Completed requests per second of all results")
+        }),
         instead: "These results keep the figures of their runs, and no intervals.",
         how,
         numbers: table(&["", "per second", "completed", "failed", "without an answer"], &rows),
         axis: "time",
     }
-    .text()
+    .markup()
 }
 
 /// Picture 4 of all sides, band by band.
-fn anatomies(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
+fn anatomies(drawn: &[DrawnSide<'_>]) -> Markup {
     let sides: Vec<(String, Vec<Band>)> = drawn
         .iter()
         .filter_map(|side| Some((side.name.to_owned(), series::bands_of(side.documents.first()?))))
@@ -494,7 +525,7 @@ fn anatomies(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
             bands.iter().map(move |band| {
                 let parts = [band.response_us(), band.wait_us, band.lag_us, band.service_us];
                 let mut cells = vec![format!("{name} {}", band.name), grouped(band.count)];
-                let mean = |us: f64| if band.count == 0 { "-".to_owned() } else { unit.plain(us) };
+                let mean = |us: f64| if band.count == 0 { "-".to_owned() } else { time(us) };
                 cells.extend(parts.map(mean));
                 cells
             })
@@ -502,7 +533,7 @@ fn anatomies(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
         .collect();
     Framed {
         statement: statement.to_owned(),
-        picture: anatomy::draw_sides("anatomies", &sides, unit, statement),
+        picture: in_layouts(|layout| anatomy::draw_sides(layout, "anatomies", &sides, statement)),
         instead: "These results do not say what their response times consist of.",
         how: "How to read it: each bar is the mean response time of the requests of one result between two quantiles, split into wait, lag and \
               service."
@@ -510,28 +541,27 @@ fn anatomies(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
         numbers: table(&["requests", "count", "mean response", "wait", "lag", "service"], &rows),
         axis: "",
     }
-    .text()
+    .markup()
 }
 
 /// What each result says of itself.
-fn verdicts(drawn: &[DrawnSide<'_>]) -> String {
-    let each: String = drawn
-        .iter()
-        .map(|side| {
-            let heading = format!("<h3>{}: {}</h3>\n", side.name, escaped(&label(side.side)));
-            let Some(document) = side.documents.first() else {
-                return heading + &limits(side.side) + &how_it_was_run(side);
-            };
-            let first =
-                if side.documents.len() > 1 { "<p class=\"dim\">The first of its runs:</p>\n" } else { "" };
-            heading + first + &sections::answers(document) + &how_it_was_run(side)
-        })
-        .collect();
-    format!("<h2>What each result says of itself</h2>\n{each}")
+fn verdicts(drawn: &[DrawnSide<'_>]) -> Markup {
+    section(
+        "What each result says of itself",
+        html! { @for side in drawn {
+            h3 { (side.name) ": " (cut_name(&label(side.side), WORDS_MAX)) }
+            @if side.documents.len() > 1 { p.dim { "The first of its runs:" } }
+            @match side.documents.first() {
+                Some(document) => (sections::answers(document)),
+                None => (limits(side.side)),
+            }
+            (how_it_was_run(side))
+        } },
+    )
 }
 
 /// The servers, the program that measured, and the plan of a side.
-fn how_it_was_run(side: &DrawnSide<'_>) -> String {
+fn how_it_was_run(side: &DrawnSide<'_>) -> Markup {
     let (plan, source) = (&side.side.plan, &side.side.source);
     let word = |name: &str| source.tool[name].as_str().unwrap_or_default();
     let facts = fields(&[
@@ -540,11 +570,11 @@ fn how_it_was_run(side: &DrawnSide<'_>) -> String {
         ("Made by", format!("{} {}", word("name"), word("version")).trim().to_owned()),
     ]);
     let text = plan_text(plan, &format!("plan-{}", side.name));
-    facts + &details(&format!("The plan of {}", side.name), &text)
+    html! { (facts) (details(&format!("The plan of {}", side.name), text)) }
 }
 
 /// What limited the runs of a side that keeps only figures.
-fn limits(side: &Side) -> String {
+fn limits(side: &Side) -> Markup {
     let mut words: Vec<&str> =
         side.runs.iter().map(|run| run.limit.as_str()).filter(|word| !word.is_empty()).collect();
     words.sort_unstable();

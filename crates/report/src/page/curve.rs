@@ -1,7 +1,9 @@
 //! Picture 1, the percentile curve: how long which share of the requests took, to the last nine that is known.
 
-use super::axis::{QuantileAxis, TimeAxis, Unit};
-use super::svg::{LEFT, Picture};
+use maud::Markup;
+
+use super::axis::{QuantileAxis, TimeAxis, round_time, time, title_below};
+use super::svg::{Anchor, Layout, Picture};
 
 /// Requests beyond a quantile from which on it is more than chance.
 const ENOUGH: f64 = 10.0;
@@ -65,21 +67,23 @@ pub struct CurvePicture {
     pub is_doubtful: bool,
 }
 
-const TOP: f64 = 24.0;
-const BOTTOM: f64 = 300.0;
+const TOP: f64 = 28.0;
+const BOTTOM: f64 = 304.0;
 
 /// The picture; `None` where no line has a point.
-pub fn draw(name: &str, drawn: &CurvePicture, unit: Unit, title: &str) -> Option<String> {
+pub fn draw(layout: Layout, name: &str, drawn: &CurvePicture, title: &str) -> Option<Markup> {
     let times = drawn.lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
+    let ends = drawn.whiskers.iter().flat_map(|whisker| [Some(whisker.low_us), whisker.high_us]).flatten();
     let limits = drawn.goals.iter().map(|goal| goal.limit_us);
-    let axis = TimeAxis::of(times.chain(limits), TOP, BOTTOM)?;
+    let axis = TimeAxis::of(times.chain(limits).chain(ends), TOP, BOTTOM)?;
     let most = drawn.lines.iter().map(|line| line.count).fold(0.0, f64::max);
-    let quantiles = QuantileAxis::of(most);
-    let mut picture = Picture::new(BOTTOM + 30.0);
-    axis.draw(&mut picture, unit);
+    let quantiles = QuantileAxis::of((layout.left, layout.right), most);
+    let mut picture = Picture::new(layout, BOTTOM + 36.0);
+    axis.draw(&mut picture, "time, logarithmic");
     quantiles.draw(&mut picture, TOP, BOTTOM);
+    title_below(&mut picture, BOTTOM, "% of the requests within");
     if drawn.is_doubtful {
-        picture.line("doubt", (LEFT - 1.0, TOP), (LEFT - 1.0, BOTTOM));
+        picture.line("doubt", (layout.left - 1.0, TOP), (layout.left - 1.0, BOTTOM));
     }
     for line in &drawn.lines {
         let edge = |of: fn(&(f64, f64, f64)) -> f64| -> Vec<(f64, f64)> {
@@ -87,27 +91,66 @@ pub fn draw(name: &str, drawn: &CurvePicture, unit: Unit, title: &str) -> Option
         };
         picture.area(&format!("band {}", line.class), &edge(|point| point.2), &edge(|point| point.1));
     }
+    for whisker in &drawn.whiskers {
+        let at = (quantiles.at(whisker.nines), axis.at(whisker.low_us));
+        picture.interval("whisker", at, whisker.high_us.map(|us| axis.at(us)), TOP);
+    }
     let mut names: Vec<(f64, &str, &str)> = Vec::new();
-    for (number, line) in drawn.lines.iter().enumerate().rev() {
+    // The first line is the thickest and lies below the others, which stay visible where they are on it.
+    for (number, line) in drawn.lines.iter().enumerate() {
         draw_line(&mut picture, line, number == 0, &quantiles, &axis);
         if let Some((_, us)) = line.points.last() {
             names.push((axis.at(*us) + 4.0, line.class, &line.name));
         }
-    }
-    for whisker in &drawn.whiskers {
-        let x = quantiles.at(whisker.nines);
-        let high = whisker.high_us.map_or(TOP, |us| axis.at(us));
-        picture.line("whisker", (x, axis.at(whisker.low_us)), (x, high));
     }
     for goal in &drawn.goals {
         let (x, y) = (quantiles.at(goal.nines), axis.at(goal.limit_us));
         let class = if goal.is_met { "goal" } else { "goal missed" };
         picture.line(class, (x - 12.0, y), (x + 12.0, y));
         picture.line(class, (x, y), (x, y + 9.0));
+        let words = format!("goal {}", time(goal.limit_us));
+        picture.words("name goal", (x, y - 5.0), Anchor::Middle, &words);
     }
     picture.names(names);
-    picture.columns(TOP, BOTTOM, &columns_of(drawn, &quantiles, unit));
+    picture.columns(TOP, BOTTOM, &columns_of(&drawn.lines, &quantiles));
     let description = "Share of requests on the horizontal axis, each nine as wide as the next; time on a logarithmic vertical axis.";
+    Some(picture.finish(name, title, description))
+}
+
+/// Height of a panel, and of a panel with what stands around it.
+const PANEL: f64 = 110.0;
+const PANEL_ROW: f64 = PANEL + 44.0;
+
+/// Small pictures on equal axes, one for each line after the first, which is behind each of them; `None` where there is no other.
+pub fn draw_panels(layout: Layout, name: &str, lines: &[CurveLine], title: &str) -> Option<Markup> {
+    let (all, each) = lines.split_first().filter(|(_, each)| !each.is_empty())?;
+    let columns = if layout.is_narrow() { 1 } else { 2 };
+    let gap = layout.left + 24.0;
+    let width = (layout.width - 16.0 - layout.left - gap * (columns - 1) as f64) / columns as f64;
+    let mut picture = Picture::new(layout, PANEL_ROW * each.len().div_ceil(columns) as f64);
+    let most = lines.iter().map(|line| line.count).fold(0.0, f64::max);
+    let mut said = Vec::new();
+    for (place, line) in each.iter().enumerate() {
+        let left = layout.left + (place % columns) as f64 * (width + gap);
+        let top = 22.0 + (place / columns) as f64 * PANEL_ROW;
+        let times = lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
+        let axis = TimeAxis::of(times, top, top + PANEL)?;
+        let quantiles = QuantileAxis::of((left, left + width), most);
+        quantiles.draw(&mut picture, top, top + PANEL);
+        let (low, high) = axis.ends();
+        for end in [low, high] {
+            picture.words("tick", (left - 6.0, axis.at(end) + 4.0), Anchor::End, &round_time(end));
+        }
+        let behind = CurveLine { class: "others", ..all.clone() };
+        draw_line(&mut picture, &behind, false, &quantiles, &axis);
+        draw_line(&mut picture, line, true, &quantiles, &axis);
+        picture.words("tick strong", (left, top - 6.0), Anchor::Start, &line.name);
+        let pair = [line.clone(), all.clone()];
+        let parts = columns_of(&pair, &quantiles).into_iter();
+        said.extend(parts.map(|(x, width, words)| (x, width, (top, top + PANEL), words)));
+    }
+    picture.areas(&said);
+    let description = "A panel for each operation on equal axes, as in the picture above; grey is the response of all requests.";
     Some(picture.finish(name, title, description))
 }
 
@@ -122,18 +165,18 @@ fn draw_line(picture: &mut Picture, line: &CurveLine, is_first: bool, x: &Quanti
     if let Some((end_x, end_y)) = line.points.last().map(at).filter(|_| line.is_open) {
         let (left, right, peak) = (end_x - 5.0, end_x + 5.0, end_y - 9.0);
         picture.polyline(&class, &[(left, end_y), (right, end_y), (end_x, peak), (left, end_y)]);
-        picture.line(&format!("{class} dotted"), (end_x, peak), (end_x, TOP));
+        picture.line(&format!("{class} dotted"), (end_x, peak), (end_x, y.top()));
     }
 }
 
 /// What the lines say at each of some shares.
-fn columns_of(drawn: &CurvePicture, axis: &QuantileAxis, unit: Unit) -> Vec<(f64, f64, String)> {
+fn columns_of(lines: &[CurveLine], axis: &QuantileAxis) -> Vec<(f64, f64, String)> {
     axis.columns(|nines, share| {
-        let said = drawn.lines.iter().filter_map(|line| {
+        let said = lines.iter().filter_map(|line| {
             let us = line.points.iter().rev().find(|point| point.0 <= nines)?.1;
             let is_beyond = line.points.last().is_some_and(|last| last.0 + 0.2 < nines);
             let more = if is_beyond { "more than " } else { "" };
-            Some(format!("{} {more}{}", line.name, unit.text(us)))
+            Some(format!("{} {more}{}", line.name, time(us)))
         });
         format!("{share} % within: {}", said.collect::<Vec<_>>().join(", "))
     })

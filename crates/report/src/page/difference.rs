@@ -2,9 +2,12 @@
 
 use std::f64::consts::LOG10_2;
 
-use super::axis::{QuantileAxis, multiples, round_step};
+use maud::Markup;
+
+use super::axis::{QuantileAxis, title_below, title_of};
+use super::change::{ChangeScale, change_text};
 use super::curve::CurveLine;
-use super::svg::{Anchor, LEFT, Picture, RIGHT};
+use super::svg::{Anchor, Layout, Picture, WIDE};
 
 /// The differences of one result from the first.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,11 +24,8 @@ pub struct DifferenceLine {
     pub band: Vec<(f64, f64, f64)>,
 }
 
-const TOP: f64 = 24.0;
-const BOTTOM: f64 = 250.0;
-
-/// Least half height of the axis, as a share.
-const LEAST: f64 = 0.05;
+const TOP: f64 = 28.0;
+const BOTTOM: f64 = 254.0;
 
 impl DifferenceLine {
     /// The difference of a line from the first one, at the points of the line where both are known. The band reaches between
@@ -59,118 +59,93 @@ pub fn at(line: &CurveLine, nines: f64) -> Option<f64> {
     Some((low.ln() * (1.0 - share) + high.ln() * share).exp())
 }
 
-/// A linear axis of shares, upwards, with 0 on it.
-struct ShareAxis {
-    low: f64,
-    high: f64,
+/// The scale of the shares that are sure.
+fn scale_of(lines: &[DifferenceLine]) -> ChangeScale {
+    ChangeScale::of(lines.iter().flat_map(|line| {
+        // The fastest requests may differ by many times, and would press all others flat.
+        let is_sure = move |nines: f64| nines >= LOG10_2 && nines <= line.known_nines;
+        let points = line.points.iter().filter(move |point| is_sure(point.0)).map(|point| point.1);
+        let ends = line.band.iter().filter(move |point| is_sure(point.0));
+        points.chain(ends.flat_map(|(_, low, high)| [*low, *high]))
+    }))
 }
 
-impl ShareAxis {
-    fn of(lines: &[DifferenceLine]) -> ShareAxis {
-        let sure = lines.iter().flat_map(|line| {
-            // The fastest requests may differ by many times, and would press all others flat.
-            let is_sure = move |nines: f64| nines >= LOG10_2 && nines <= line.known_nines;
-            let points = line.points.iter().filter(move |point| is_sure(point.0)).map(|point| point.1);
-            let ends = line.band.iter().filter(move |point| is_sure(point.0));
-            points.chain(ends.flat_map(|(_, low, high)| [*low, *high]))
-        });
-        let (mut low, mut high) = (-LEAST, LEAST);
-        for share in sure.filter(|share| share.is_finite()) {
-            (low, high) = (low.min(share), high.max(share));
-        }
-        let room = (high - low) * 0.06;
-        ShareAxis { low: low - room, high: high + room }
-    }
-
-    /// The pieces of a line that lie on the axis; where the line leaves the axis, a piece ends at its edge.
-    fn inside(&self, points: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
-        let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
-        let mut is_open = false;
-        for pair in points.windows(2) {
-            let [from, to] = [pair[0], pair[1]];
-            let rise = to.1 - from.1;
-            // The part of the way from one point to the next that lies between both edges.
-            let (enters, leaves) = match rise {
-                0.0 if (self.low..=self.high).contains(&from.1) => (0.0, 1.0),
-                0.0 => (1.0, 0.0),
-                rise => {
-                    let [one, other] = [self.low, self.high].map(|edge| (edge - from.1) / rise);
-                    (one.min(other).max(0.0), one.max(other).min(1.0))
-                }
-            };
-            if enters >= leaves || !rise.is_finite() {
-                is_open = false;
-                continue;
+/// The pieces of a line that lie between the ends of an axis; where the line leaves the axis, a piece ends at its edge.
+fn inside((low, high): (f64, f64), points: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
+    let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
+    let mut is_open = false;
+    for pair in points.windows(2) {
+        let [from, to] = [pair[0], pair[1]];
+        let rise = to.1 - from.1;
+        // The part of the way from one point to the next that lies between both edges.
+        let (enters, leaves) = match rise {
+            0.0 if (low..=high).contains(&from.1) => (0.0, 1.0),
+            0.0 => (1.0, 0.0),
+            rise => {
+                let [one, other] = [low, high].map(|edge| (edge - from.1) / rise);
+                (one.min(other).max(0.0), one.max(other).min(1.0))
             }
-            let at = |part: f64| (from.0 + (to.0 - from.0) * part, from.1 + rise * part);
-            if !is_open {
-                pieces.push(vec![at(enters)]);
-            }
-            pieces.last_mut().expect("a piece was begun").push(at(leaves));
-            is_open = leaves >= 1.0;
+        };
+        if enters >= leaves || !rise.is_finite() {
+            is_open = false;
+            continue;
         }
-        pieces
-    }
-
-    fn at(&self, share: f64) -> f64 {
-        BOTTOM - ((share - self.low) / (self.high - self.low)).clamp(0.0, 1.0) * (BOTTOM - TOP)
-    }
-
-    fn draw(&self, picture: &mut Picture) {
-        for share in multiples(round_step((self.high - self.low) / 6.0), self.low, self.high) {
-            let y = self.at(share);
-            picture.line(if share == 0.0 { "axis" } else { "grid" }, (LEFT, y), (RIGHT, y));
-            picture.words("tick", (LEFT - 6.0, y + 4.0), Anchor::End, &percent(share));
+        let at = |part: f64| (from.0 + (to.0 - from.0) * part, from.1 + rise * part);
+        if !is_open {
+            pieces.push(vec![at(enters)]);
         }
-        picture.words("tick unit", (LEFT - 6.0, TOP - 8.0), Anchor::End, "%");
+        pieces.last_mut().expect("a piece was begun").push(at(leaves));
+        is_open = leaves >= 1.0;
     }
+    pieces
 }
 
-/// A share in percent with its sign.
-fn percent(share: f64) -> String {
-    let rounded = (share * 1e3).round() / 10.0;
-    if rounded > 0.0 { format!("+{rounded}") } else { format!("{rounded}") }
-}
-
-fn axis_of(lines: &[DifferenceLine]) -> QuantileAxis {
+fn axis_of(layout: Layout, lines: &[DifferenceLine]) -> QuantileAxis {
     let last = lines.iter().filter_map(|line| Some(line.points.last()?.0)).fold(1.0, f64::max);
-    QuantileAxis::of(10_f64.powf(last))
+    QuantileAxis::of((layout.left, layout.right), 10_f64.powf(last))
 }
 
 /// The nines from which on the picture is grey: beyond them no line has enough requests. `None` where the picture has no grey part.
 pub fn grey_from(lines: &[DifferenceLine]) -> Option<f64> {
     let lines: Vec<DifferenceLine> = lines.iter().filter(|line| line.points.len() > 1).cloned().collect();
     let known = lines.iter().map(|line| line.known_nines).fold(0.0, f64::max);
-    (known < axis_of(&lines).nines()).then_some(known)
+    (known < axis_of(WIDE, &lines).nines()).then_some(known)
 }
 
 /// The picture; `None` where no line has two points.
-pub fn draw(name: &str, lines: &[DifferenceLine], title: &str) -> Option<String> {
+pub fn draw(layout: Layout, name: &str, lines: &[DifferenceLine], title: &str) -> Option<Markup> {
     let lines: Vec<DifferenceLine> = lines.iter().filter(|line| line.points.len() > 1).cloned().collect();
     if lines.is_empty() {
         return None;
     }
-    let x = axis_of(&lines);
-    let y = ShareAxis::of(&lines);
-    let mut picture = Picture::new(BOTTOM + 30.0);
+    let Layout { left, right, .. } = layout;
+    let x = axis_of(layout, &lines);
+    let scale = scale_of(&lines);
+    let y = |share: f64| BOTTOM - scale.at(share) * (BOTTOM - TOP);
+    let mut picture = Picture::new(layout, BOTTOM + 36.0);
     x.draw(&mut picture, TOP, BOTTOM);
-    y.draw(&mut picture);
+    title_below(&mut picture, BOTTOM, "% of the requests within");
+    for (share, words) in scale.ticks(6.0) {
+        picture.line(if share == 0.0 { "axis" } else { "grid" }, (left, y(share)), (right, y(share)));
+        picture.words("tick", (left - 6.0, y(share) + 4.0), Anchor::End, &words);
+    }
+    title_of(&mut picture, TOP, scale.title());
     if let Some(known) = grey_from(&lines) {
         let from = x.at(known);
-        picture.rect("undefined", (from, TOP), (RIGHT - from, BOTTOM - TOP));
+        picture.rect("undefined", (from, TOP), (right - from, BOTTOM - TOP));
     }
     for line in &lines {
         let edge = |of: fn(&(f64, f64, f64)) -> f64| -> Vec<(f64, f64)> {
-            line.band.iter().map(|point| (x.at(point.0), y.at(of(point)))).collect()
+            line.band.iter().map(|point| (x.at(point.0), y(of(point)))).collect()
         };
         picture.area(&format!("band {}", line.class), &edge(|point| point.2), &edge(|point| point.1));
     }
     for line in &lines {
-        draw_line(&mut picture, line, &x, &y);
+        draw_line(&mut picture, line, &x, &scale);
     }
     let ends = lines
         .iter()
-        .filter_map(|line| Some((y.at(line.points.last()?.1) + 4.0, line.class, line.name.as_str())));
+        .filter_map(|line| Some((y(line.points.last()?.1) + 4.0, line.class, line.name.as_str())));
     picture.names(ends.collect());
     picture.columns(TOP, BOTTOM, &columns_of(&lines, &x));
     let description = "Share of requests on the horizontal axis, each nine as wide as the next; upwards by how much longer the response took than \
@@ -178,14 +153,17 @@ pub fn draw(name: &str, lines: &[DifferenceLine], title: &str) -> Option<String>
     Some(picture.finish(name, title, description))
 }
 
-fn draw_line(picture: &mut Picture, line: &DifferenceLine, x: &QuantileAxis, y: &ShareAxis) {
-    let at = |point: &(f64, f64)| (x.at(point.0), y.at(point.1));
-    let sure = line.points.iter().filter(|point| point.0 <= line.known_nines).count();
-    let (first, rest) = (&line.points[..sure], &line.points[sure.saturating_sub(1)..]);
+fn draw_line(picture: &mut Picture, line: &DifferenceLine, x: &QuantileAxis, scale: &ChangeScale) {
+    let (low, high) = scale.ends;
+    let at = |point: &(f64, f64)| (x.at(point.0), BOTTOM - (point.1 - low) / (high - low) * (BOTTOM - TOP));
+    let points: Vec<(f64, f64)> =
+        line.points.iter().map(|(nines, share)| (*nines, scale.value(*share))).collect();
+    let sure = points.iter().filter(|point| point.0 <= line.known_nines).count();
+    let (first, rest) = (&points[..sure], &points[sure.saturating_sub(1)..]);
     for (class, points) in
         [(format!("line thick {}", line.class), first), (format!("line {} dotted", line.class), rest)]
     {
-        for piece in y.inside(points) {
+        for piece in inside(scale.ends, points) {
             picture.polyline(&class, &piece.iter().map(at).collect::<Vec<_>>());
         }
     }
@@ -196,7 +174,7 @@ fn columns_of(lines: &[DifferenceLine], axis: &QuantileAxis) -> Vec<(f64, f64, S
     axis.columns(|nines, share| {
         let said = lines.iter().filter_map(|line| {
             let difference = line.points.iter().rev().find(|point| point.0 <= nines)?.1;
-            Some(format!("{} {} %", line.name, percent(difference)))
+            Some(format!("{} {}", line.name, change_text(difference)))
         });
         format!("{share} % of the requests: {}", said.collect::<Vec<_>>().join(", "))
     })
@@ -232,8 +210,8 @@ mod tests {
 
     #[test]
     fn a_line_is_drawn_only_where_the_axis_has_it() {
-        let axis = ShareAxis { low: -0.5, high: 0.5 };
-        let pieces = axis.inside(&[(0.0, -1.5), (1.0, 0.5), (2.0, 0.5), (3.0, 1.5), (4.0, 0.0)]);
+        let axis = (-0.5, 0.5);
+        let pieces = inside(axis, &[(0.0, -1.5), (1.0, 0.5), (2.0, 0.5), (3.0, 1.5), (4.0, 0.0)]);
         let first = vec![(0.5, -0.5), (1.0, 0.5), (2.0, 0.5)];
         let second = vec![(3.0 + 2.0 / 3.0, 0.5), (4.0, 0.0)];
         assert_eq!(pieces.len(), 2, "{pieces:?}");
@@ -242,8 +220,8 @@ mod tests {
             (one.0 - other.0).abs() < 1e-9 && (one.1 - other.1).abs() < 1e-9
         };
         assert!(pieces[1].len() == 2 && pieces[1].iter().zip(&second).all(is_near), "{pieces:?}");
-        assert!(axis.inside(&[(0.0, -0.9), (1.0, -0.9), (2.0, -0.6)]).is_empty(), "all of it is below");
-        assert_eq!(axis.inside(&[(0.0, 0.0), (1.0, 0.0)]), [vec![(0.0, 0.0), (1.0, 0.0)]]);
+        assert!(inside(axis, &[(0.0, -0.9), (1.0, -0.9), (2.0, -0.6)]).is_empty(), "all of it is below");
+        assert_eq!(inside(axis, &[(0.0, 0.0), (1.0, 0.0)]), [vec![(0.0, 0.0), (1.0, 0.0)]]);
     }
 
     #[test]
@@ -255,16 +233,20 @@ mod tests {
         };
         assert_eq!(grey_from(&[difference(2.0)]), Some(2.0));
         assert_eq!(grey_from(&[difference(2.0), difference(9.0)]), None);
-        let drawn = |known: f64| draw("difference", &[difference(known)], "title").expect("a picture");
+        let drawn = |known: f64| {
+            draw(WIDE, "difference", &[difference(known)], "title").expect("a picture").into_string()
+        };
         assert!(drawn(2.0).contains("class=\"undefined\"") && !drawn(9.0).contains("class=\"undefined\""));
     }
 
     #[test]
     fn equal_lines_lie_on_the_axis_and_one_point_is_no_picture() {
         let one = line("A", &[(0.0, 10.0), (1.0, 20.0)]);
-        let drawn = draw("difference", &[DifferenceLine::of(&one, &one)], "equal").expect("a picture");
+        let drawn = draw(WIDE, "difference", &[DifferenceLine::of(&one, &one)], "equal")
+            .expect("a picture")
+            .into_string();
         assert!(drawn.contains(">+10<") && drawn.contains(">-10<"), "{drawn}");
         let point = line("B", &[(0.0, 10.0)]);
-        assert_eq!(draw("difference", &[DifferenceLine::of(&one, &point)], "one"), None);
+        assert!(draw(WIDE, "difference", &[DifferenceLine::of(&one, &point)], "one").is_none());
     }
 }

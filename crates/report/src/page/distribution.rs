@@ -1,7 +1,9 @@
 //! Picture 10 on its switch: the distributions of several results, which show the body where the difference shows the tail.
 
-use super::axis::{TimeAcross, Unit};
-use super::svg::{Anchor, LEFT, Picture, RIGHT};
+use maud::Markup;
+
+use super::axis::{TimeAcross, time, title_of};
+use super::svg::{Anchor, Layout, Picture};
 
 /// The distribution of one result.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,17 +24,22 @@ const BOTTOM: f64 = 250.0;
 const STEPS: u32 = 60;
 
 /// The picture; `None` where no line has two points.
-pub fn draw(name: &str, lines: &[DistributionLine], unit: Unit, title: &str) -> Option<String> {
+pub fn draw(layout: Layout, name: &str, lines: &[DistributionLine], title: &str) -> Option<Markup> {
     let lines: Vec<&DistributionLine> = lines.iter().filter(|line| line.points.len() > 1).collect();
-    let x = TimeAcross::of(lines.iter().flat_map(|line| line.points.iter().map(|point| point.0)))?;
+    let x = TimeAcross::of(layout, lines.iter().flat_map(|line| line.points.iter().map(|point| point.0)))?;
     let y = |share: f64| BOTTOM - share.clamp(0.0, 1.0) * (BOTTOM - TOP);
-    let mut picture = Picture::new(BOTTOM + 30.0);
-    x.draw(&mut picture, (TOP, BOTTOM), unit);
+    let mut picture = Picture::new(layout, BOTTOM + 30.0);
+    x.draw(&mut picture, (TOP, BOTTOM));
     for tick in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        picture.line("grid", (LEFT, y(tick)), (RIGHT, y(tick)));
-        picture.words("tick", (LEFT - 6.0, y(tick) + 4.0), Anchor::End, &format!("{:.0}", tick * 100.0));
+        picture.line("grid", (layout.left, y(tick)), (layout.right, y(tick)));
+        picture.words(
+            "tick",
+            (layout.left - 6.0, y(tick) + 4.0),
+            Anchor::End,
+            &format!("{:.0}", tick * 100.0),
+        );
     }
-    picture.words("tick unit", (LEFT - 6.0, TOP - 8.0), Anchor::End, "% within");
+    title_of(&mut picture, TOP, "% of the requests within");
     let mut names = Vec::new();
     for (number, line) in lines.iter().enumerate() {
         let points: Vec<(f64, f64)> = line.points.iter().map(|(us, share)| (x.at(*us), y(*share))).collect();
@@ -42,7 +49,7 @@ pub fn draw(name: &str, lines: &[DistributionLine], unit: Unit, title: &str) -> 
         names.extend(points.last().map(|last| (last.1 + 4.0, line.class, line.name.as_str())));
     }
     picture.names(names);
-    picture.columns(TOP, BOTTOM, &columns_of(&lines, &x, unit));
+    picture.columns(TOP, BOTTOM, &columns_of(layout, &lines, &x));
     let description = "Time on a logarithmic axis to the right, upwards the share of the requests that took at most that long.";
     Some(picture.finish(name, title, description))
 }
@@ -58,19 +65,20 @@ fn share_at(line: &DistributionLine, us: f64) -> f64 {
 }
 
 /// What the lines say at each of some times.
-fn columns_of(lines: &[&DistributionLine], x: &TimeAcross, unit: Unit) -> Vec<(f64, f64, String)> {
-    let width = (RIGHT - LEFT) / f64::from(STEPS);
+fn columns_of(layout: Layout, lines: &[&DistributionLine], x: &TimeAcross) -> Vec<(f64, f64, String)> {
+    let width = layout.across() / f64::from(STEPS);
     let column = |step: u32| {
         let us = x.time_at((f64::from(step) + 0.5) / f64::from(STEPS));
         let each: Vec<String> =
             lines.iter().map(|line| format!("{} {:.1} %", line.name, share_at(line, us) * 100.0)).collect();
-        (LEFT + f64::from(step) * width, width, format!("within {}: {}", unit.text(us), each.join(", ")))
+        (layout.left + f64::from(step) * width, width, format!("within {}: {}", time(us), each.join(", ")))
     };
     (0..STEPS).map(column).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::svg::WIDE;
     use super::*;
 
     fn line(points: &[(f64, f64)]) -> DistributionLine {
@@ -86,9 +94,10 @@ mod tests {
 
     #[test]
     fn a_line_needs_two_points() {
-        let unit = Unit::of(None);
-        assert_eq!(draw("cdf", &[line(&[(10.0, 0.5)])], unit, "title"), None);
-        let drawn = draw("cdf", &[line(&[(10.0, 0.0), (1_000.0, 1.0)])], unit, "title").expect("a picture");
+        assert!(draw(WIDE, "cdf", &[line(&[(10.0, 0.5)])], "title").is_none());
+        let drawn = draw(WIDE, "cdf", &[line(&[(10.0, 0.0), (1_000.0, 1.0)])], "title")
+            .expect("a picture")
+            .into_string();
         assert!(drawn.contains("class=\"line thick c1\"") && drawn.contains(">within "), "{drawn}");
         assert_eq!(drawn.matches("<title>").count(), STEPS as usize);
     }

@@ -1,25 +1,21 @@
-//! What stands around pictures: headings, tables, names with words beside them.
+//! Pieces of a page around its pictures: headings, tables, names with words beside them.
 
+use maud::{Markup, PreEscaped, html};
 use pummel_logic::plan::Plan;
 
-use super::svg::escaped;
+use super::svg::WORDS_MAX;
+use super::words::cut_name;
 
 /// Characters beyond which the words of a cell are a sentence.
 const SENTENCE: usize = 36;
 
-/// Cells of a row, escaped. Columns of words stand at the left, those of figures at the right.
-fn cells<'a>(kind: &str, words: impl Iterator<Item = &'a str>, are_words: &[bool]) -> String {
-    let mut text = String::new();
-    for (column, words) in words.enumerate() {
-        // Sentences are broken; figures and names are not.
-        let class = match (words.chars().count() > SENTENCE, are_words.get(column)) {
-            (true, _) => " class=\"words\"",
-            (false, Some(true)) => " class=\"name\"",
-            (false, _) => "",
-        };
-        text += &format!("<{kind}{class}>{}</{kind}>", escaped(words));
+/// Class of a cell. Columns of words stand at the left, those of figures at the right.
+fn class_of(cell: &str, are_words: bool) -> Option<&'static str> {
+    // Sentences are broken; figures and names are not.
+    match cell.chars().count() > SENTENCE {
+        true => Some("words"),
+        false => are_words.then_some("name"),
     }
-    text
 }
 
 /// Whether more cells of a column are words than figures. A blank and a dash are neither, and what has a colon is an address.
@@ -33,84 +29,157 @@ fn is_of_words<'a>(column: impl Iterator<Item = &'a str>) -> bool {
 }
 
 /// A table: a row of names, and rows of cells.
-pub fn table(names: &[&str], rows: &[Vec<String>]) -> String {
+pub fn table(names: &[&str], rows: &[Vec<String>]) -> Markup {
     let column = |at: usize| rows.iter().filter_map(move |row| row.get(at)).map(String::as_str);
     // The first column has the names of the rows, and stands at the left anyway.
     let are_words: Vec<bool> = (0..names.len()).map(|at| at > 0 && is_of_words(column(at))).collect();
-    let head = cells("th", names.iter().copied(), &are_words);
-    let mut body = String::new();
-    for row in rows {
-        body += &format!("<tr>{}</tr>\n", cells("td", row.iter().map(String::as_str), &are_words));
+    html! {
+        div.wide { table {
+            thead { tr {
+                @for (name, are_words) in names.iter().zip(&are_words) { th class=[class_of(name, *are_words)] { (name) } }
+            } }
+            tbody {
+                @for row in rows { tr {
+                    @for (cell, are_words) in row.iter().zip(&are_words) {
+                        td class=[class_of(cell, *are_words)] { (cut_name(cell, WORDS_MAX)) }
+                    }
+                } }
+            }
+        } }
     }
-    format!(
-        "<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
-    )
 }
 
 /// A plan as JSON without passwords, on several lines, in an element with this id.
-pub fn plan_text(plan: &Plan, id: &str) -> String {
+pub fn plan_text(plan: &Plan, id: &str) -> Markup {
     let plan = plan.told().with_labels(plan.labels.clone());
     let json = serde_json::to_string_pretty(&plan).expect("a plan has nothing that JSON has not");
-    format!("<pre id=\"{id}\">{}</pre>\n", long(&json).replace("\\u{a}", "\n"))
+    html! { pre id=(id) { (json) } }
 }
 
 /// Content that is open in print, and on demand elsewhere.
-pub fn details(summary: &str, content: &str) -> String {
-    format!("<details><summary>{}</summary>\n{content}</details>\n", escaped(summary))
+pub fn details(summary: &str, content: Markup) -> Markup {
+    details_of(summary, content, false)
 }
 
-/// What stands around a picture.
+/// Content that is open in print, and elsewhere at once or on demand.
+pub fn details_of(summary: &str, content: Markup, is_open: bool) -> Markup {
+    html! { details open[is_open] { summary { (summary) } (content) } }
+}
+
+/// A section: its heading, and what stands below.
+pub fn section(heading: &str, content: Markup) -> Markup {
+    html! { h2 { (cut_name(heading, WORDS_MAX)) } (content) }
+}
+
+/// A sentence on how to read what stands above.
+pub fn how(words: &str) -> Markup {
+    html! { p.how { (words) } }
+}
+
+/// A picture with what its script says below it, and with how to read it.
+pub fn figure(picture: &Markup, axis: &str, how: &str) -> Markup {
+    html! {
+        figure data-axis=(axis) {
+            (picture)
+            div.readout aria-live="polite" {}
+            @if !how.is_empty() { figcaption.how { (how) } }
+        }
+    }
+}
+
+/// A picture with what stands around it.
 pub struct Framed<'a> {
     /// What the picture says, as a heading.
     pub statement: String,
     /// The picture; `None` where there is nothing to show.
-    pub picture: Option<String>,
+    pub picture: Option<Markup>,
     /// Why there is nothing, and what would show something.
     pub instead: &'a str,
     /// How to read the picture.
     pub how: String,
     /// The table of its numbers.
-    pub numbers: String,
+    pub numbers: Markup,
     /// Pictures with one axis have one cursor.
     pub axis: &'a str,
 }
 
 impl Framed<'_> {
     /// The heading, the picture and what stands around it.
-    pub fn text(self) -> String {
-        let heading = format!("<h2>{}</h2>\n", escaped(&self.statement));
-        let Some(picture) = self.picture else {
-            return format!("{heading}<p>{}</p>\n", long(self.instead));
-        };
-        format!(
-            "{heading}<figure class=\"wide\" data-axis=\"{}\">\n{picture}<div class=\"readout\" aria-live=\"polite\"></div>\n\
-             <figcaption class=\"how\">{}</figcaption>\n</figure>\n{}",
-            self.axis,
-            long(&self.how),
-            details("The numbers", &self.numbers)
+    pub fn markup(self) -> Markup {
+        section(
+            &self.statement,
+            match &self.picture {
+                None => html! { p { (self.instead) } },
+                Some(picture) => html! {
+                    (figure(picture, self.axis, &self.how))
+                    (details("The numbers", self.numbers))
+                },
+            },
         )
     }
 }
 
 /// Names with words beside them; nothing where there are none.
-pub fn fields(fields: &[(&str, String)]) -> String {
-    let each = fields.iter().filter(|(_, words)| !words.is_empty());
-    let items: String = each
-        .map(|(name, words)| format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name), breakable(words)))
-        .collect();
-    if items.is_empty() { String::new() } else { format!("<dl>\n{items}</dl>\n") }
+pub fn fields(fields: &[(&str, String)]) -> Markup {
+    let each: Vec<_> = fields.iter().filter(|(_, words)| !words.is_empty()).collect();
+    html! {
+        @if !each.is_empty() {
+            dl { @for (name, words) in each { dt { (name) } dd { (breakable(words)) } } }
+        }
+    }
 }
 
 /// Words that may be a long list without blanks, such as that of the agents: each comma is a place for a new line.
-fn breakable(words: &str) -> String {
-    let pieces: Vec<String> = words.split(',').map(long).collect();
-    pieces.join(",<wbr/>").replace(",<wbr/> ", ", ")
+fn breakable(words: &str) -> Markup {
+    html! {
+        @for (place, piece) in words.split(',').enumerate() {
+            @if place > 0 { "," @if !piece.starts_with(' ') { wbr; } }
+            (piece)
+        }
+    }
 }
 
-/// Words of this program, which may be longer than those of others: escaped in pieces.
-pub fn long(words: &str) -> String {
-    let all: Vec<char> = words.chars().collect();
-    all.chunks(100).map(|piece| escaped(&piece.iter().collect::<String>())).collect()
+/// Begins a part of a text whose direction of writing is its own.
+const FIRST_STRONG_ISOLATE: char = '\u{2068}';
+/// Ends that part.
+const POP_ISOLATE: char = '\u{2069}';
+
+/// A page with control characters and marks that change the direction of writing shown by their numbers. Letters that are written
+/// from right to left are isolated, so that they do not change the order of the figures beside them.
+pub fn visible(page: &Markup) -> String {
+    let PreEscaped(words) = page;
+    let mut text = String::with_capacity(words.len());
+    let mut is_isolated = false;
+    for character in words.chars() {
+        if is_isolated != is_from_right(character) {
+            text.push(if is_isolated { POP_ISOLATE } else { FIRST_STRONG_ISOLATE });
+            is_isolated = !is_isolated;
+        }
+        match is_unseen(character) {
+            true => text.push_str(&format!("\\u{{{:x}}}", u32::from(character))),
+            false => text.push(character),
+        }
+    }
+    text
+}
+
+/// Whether a browser shows nothing for a character, or what it does to those beside it.
+fn is_unseen(character: char) -> bool {
+    character != '\n' && character.is_control()
+        || matches!(
+            character,
+            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fffe}' | '\u{ffff}'
+        )
+}
+
+/// Whether a letter is of a script that is written from right to left (the blocks of Unicode whose letters are R or AL).
+fn is_from_right(character: char) -> bool {
+    matches!(character,
+        '\u{590}'..='\u{8ff}'
+        | '\u{fb1d}'..='\u{fdff}'
+        | '\u{fe70}'..='\u{fefe}'
+        | '\u{10800}'..='\u{10fff}'
+        | '\u{1e800}'..='\u{1efff}')
 }
 
 #[cfg(test)]
@@ -125,16 +194,19 @@ mod tests {
             row(["B", "1.json", "cache2:11211", "unknown"]),
             row(["C", "c.json", "-", "> 2.00 s"]),
         ];
-        let drawn = table(&["", "result", "servers", "p99"], &rows);
-        assert!(
-            drawn.contains(
-                "<th></th><th class=\"name\">result</th><th class=\"name\">servers</th><th>p99</th>"
-            ),
-            "{drawn}"
-        );
+        let drawn = table(&["", "result", "servers", "p99"], &rows).into_string();
+        let head = "<th></th><th class=\"name\">result</th><th class=\"name\">servers</th><th>p99</th>";
+        assert!(drawn.contains(head), "{drawn}");
         assert!(
             drawn.contains("<td class=\"name\">1.json</td>") && drawn.contains("<td>unknown</td>"),
             "{drawn}"
         );
+    }
+
+    #[test]
+    fn what_is_not_seen_is_shown_by_its_number_and_letters_from_the_right_are_isolated() {
+        let shown = |words: &str| visible(&html! { (words) });
+        assert_eq!(shown("</b>\u{0}\u{202e}x\u{1b}"), "&lt;/b&gt;\\u{0}\\u{202e}x\\u{1b}");
+        assert_eq!(shown("שלום:11211, a"), "\u{2068}שלום\u{2069}:11211, a");
     }
 }

@@ -1,11 +1,13 @@
 //! Picture 2, the heat map: how long requests took while the run went on, with those that got no answer on top.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
+use maud::Markup;
 use pummel_measure::histogram::Sketch;
 
-use super::axis::{SecondsAxis, TimeAxis, Unit};
-use super::svg::{Anchor, Picture, RIGHT, add, place};
+use super::axis::{SecondsAxis, TimeAxis, time};
+use super::svg::{Anchor, Layout, Picture, place};
 use crate::numbers::grouped;
 
 /// Steps of ink.
@@ -47,41 +49,68 @@ const BOTTOM: f64 = 280.0;
 const STRIP: f64 = 10.0;
 
 /// The picture; `None` where no column has an answer.
-pub fn draw(name: &str, columns: &[HeatColumn], length_s: f64, unit: Unit, title: &str) -> Option<String> {
-    let columns = merged(columns, COLUMNS_MAX);
+pub fn draw(
+    layout: Layout,
+    name: &str,
+    columns: &[HeatColumn],
+    length_s: f64,
+    title: &str,
+) -> Option<Markup> {
+    let columns = merged(columns, layout.columns(COLUMNS_MAX));
     let cells = || columns.iter().flat_map(|column| column.sketch.cells());
     let ends = cells().flat_map(|(low, high, _)| [low as f64 / 1e3, high as f64 / 1e3]);
     let axis = TimeAxis::of(ends, TOP, BOTTOM)?;
-    let x = SecondsAxis::of(length_s);
-    let mut picture = Picture::new(BOTTOM + 30.0);
-    axis.draw(&mut picture, unit);
-    let mut ink: BTreeMap<usize, String> = BTreeMap::new();
-    for column in &columns {
-        ink_column(&mut ink, column, &x, &axis);
-    }
-    for (step, drawing) in &ink {
-        picture.path(&format!("ink i{step}"), drawing);
-    }
-    strip(&mut picture, &columns, &x);
+    let x = SecondsAxis::of(layout, length_s);
+    let mut picture = Picture::new(layout, BOTTOM + 50.0);
+    axis.draw(&mut picture, "time, logarithmic");
     let mut names = Vec::new();
-    for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
-        let class = format!("line {name}");
-        let points: Vec<(f64, f64)> =
-            columns.iter().filter_map(|column| point_of(column, quantile, &x, &axis)).collect();
-        if let [only] = points.as_slice() {
-            picture.dot(&format!("dot {name}"), *only, 3.0);
+    picture.over_time(x.length_s(), |picture| {
+        let mut ink = BTreeMap::new();
+        for column in &columns {
+            ink_column(&mut ink, column, &x, &axis);
         }
-        picture.polyline(&class, &points);
-        if let Some(last) = points.last() {
-            names.push((last.1 + 4.0, name, name));
+        for ((step, tenths), drawing) in &ink {
+            picture.broad_path(&format!("ink i{step}"), *tenths as f64 / 10.0, drawing);
         }
+        for column in columns.iter().filter(|column| column.unanswered > 0) {
+            let (left, right) = (x.at(column.at_s), x.at(column.at_s + column.seconds));
+            picture.rect("unanswered", (left, TOP - STRIP - 4.0), ((right - left).max(0.8), STRIP));
+        }
+        for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
+            let points: Vec<(f64, f64)> =
+                columns.iter().filter_map(|column| point_of(column, quantile, &x, &axis)).collect();
+            if let [only] = points.as_slice() {
+                picture.dot(&format!("dot {name}"), *only, 3.0);
+            }
+            picture.polyline(&format!("line {name}"), &points);
+            names.extend(points.last().map(|last| (last.1 + 4.0, name, name)));
+        }
+        let said: Vec<(f64, f64, String)> = columns.iter().map(|column| words_of(column, &x)).collect();
+        picture.columns(TOP - STRIP - 4.0, BOTTOM, &said);
+    });
+    let unanswered: u64 = columns.iter().map(|column| column.unanswered).sum();
+    if unanswered > 0 {
+        let words = format!("{} without an answer", grouped(unanswered));
+        picture.words("tick", (layout.right, TOP - STRIP - 9.0), Anchor::End, &words);
     }
     picture.names(names);
     x.draw(&mut picture, BOTTOM);
-    let said: Vec<(f64, f64, String)> = columns.iter().map(|column| words_of(column, &x, unit)).collect();
-    picture.columns(TOP - STRIP - 4.0, BOTTOM, &said);
+    scale(&mut picture);
     let description = "Time since the start to the right, response time upwards, stronger in colour where more requests of a slice lie.";
     Some(picture.finish(name, title, description))
+}
+
+/// Draws the steps of ink with the shares that they stand for, below the picture.
+fn scale(picture: &mut Picture) {
+    const STEP: f64 = 13.0;
+    let (left, top) = (picture.layout.left, BOTTOM + 28.0);
+    for step in 1..=STEPS {
+        picture.rect(&format!("inked i{step}"), (left + (step - 1) as f64 * STEP, top), (STEP, 9.0));
+    }
+    let words = if picture.layout.is_narrow() { "of an interval" } else { "of the requests of an interval" };
+    picture.words("tick", (left - 6.0, top + 9.0), Anchor::End, "0.01 %");
+    let end = left + STEPS as f64 * STEP + 6.0;
+    picture.words("tick", (end, top + 9.0), Anchor::Start, &format!("100 % {words}"));
 }
 
 /// A place on the grid of tenths of [`place`]: neighbours whose common edge lies on it neither overlap nor leave a gap.
@@ -89,8 +118,9 @@ fn tenth(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// Adds the cells of a column to the drawings of their steps of ink.
-fn ink_column(ink: &mut BTreeMap<usize, String>, column: &HeatColumn, x: &SecondsAxis, y: &TimeAxis) {
+/// Adds the cells of a column to the drawings of their steps of ink and of the column's width in tenths: upright lines as broad as
+/// the column, which take half the bytes of rectangles.
+fn ink_column(ink: &mut BTreeMap<(usize, u64), String>, column: &HeatColumn, x: &SecondsAxis, y: &TimeAxis) {
     let total = (column.sketch.count() + column.unanswered) as f64;
     let (left, right) = (tenth(x.at(column.at_s)), tenth(x.at(column.at_s + column.seconds)));
     for (low, high, count) in column.sketch.cells() {
@@ -98,34 +128,11 @@ fn ink_column(ink: &mut BTreeMap<usize, String>, column: &HeatColumn, x: &Second
         let share = (count as f64 / total).max(1e-4);
         let step = ((share.log10() + 4.0) / 4.0 * STEPS as f64).ceil().clamp(1.0, STEPS as f64) as usize;
         let (top, bottom) = (tenth(y.at(high as f64 / 1e3)), tenth(y.at(low as f64 / 1e3)));
-        let drawing = ink.entry(step).or_default();
         let (width, height) = ((right - left).max(0.8), (bottom - top).max(0.8));
-        add(
-            drawing,
-            format_args!(
-                "M{} {}h{}v{}h-{}z",
-                place(left),
-                place(top),
-                place(width),
-                place(height),
-                place(width)
-            ),
-        );
+        let drawing = ink.entry((step, (width * 10.0).round() as u64)).or_default();
+        write!(drawing, "M{} {}v{}", place(left + width / 2.0), place(top), place(height))
+            .expect("a string takes everything");
     }
-}
-
-/// Draws the strip of requests without an answer.
-fn strip(picture: &mut Picture, columns: &[HeatColumn], x: &SecondsAxis) {
-    let all: u64 = columns.iter().map(|column| column.unanswered).sum();
-    if all == 0 {
-        return;
-    }
-    for column in columns.iter().filter(|column| column.unanswered > 0) {
-        let (left, right) = (x.at(column.at_s), x.at(column.at_s + column.seconds));
-        picture.rect("unanswered", (left, TOP - STRIP - 4.0), ((right - left).max(0.8), STRIP));
-    }
-    let words = format!("{} without an answer", grouped(all));
-    picture.words("tick", (RIGHT, TOP - STRIP - 9.0), Anchor::End, &words);
 }
 
 fn point_of(column: &HeatColumn, quantile: f64, x: &SecondsAxis, y: &TimeAxis) -> Option<(f64, f64)> {
@@ -133,10 +140,10 @@ fn point_of(column: &HeatColumn, quantile: f64, x: &SecondsAxis, y: &TimeAxis) -
     Some((x.at(column.at_s + column.seconds / 2.0), y.at(ns as f64 / 1e3)))
 }
 
-fn words_of(column: &HeatColumn, x: &SecondsAxis, unit: Unit) -> (f64, f64, String) {
+fn words_of(column: &HeatColumn, x: &SecondsAxis) -> (f64, f64, String) {
     let at = |quantile| {
         let ns = column.sketch.quantile(quantile, column.unanswered);
-        ns.map_or("not known".to_owned(), |ns| format!("about {}", unit.text(ns as f64 / 1e3)))
+        ns.map_or("not known".to_owned(), |ns| format!("about {}", time(ns as f64 / 1e3)))
     };
     let answered = column.sketch.count();
     let end = column.at_s + column.seconds;

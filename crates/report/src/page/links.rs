@@ -1,8 +1,10 @@
 //! Picture 7, the connections: how many were open while the run went on, and which were lost, came back or failed.
 
+use maud::Markup;
+
 use super::axis::{CountAxis, SecondsAxis};
 use super::heat::COLUMNS_MAX;
-use super::svg::{Anchor, LEFT, Picture, RIGHT};
+use super::svg::{Anchor, Layout, Picture};
 use crate::numbers::grouped;
 
 /// The connections in one slice.
@@ -42,20 +44,24 @@ pub fn merged(columns: &[LinkColumn], most: usize) -> Vec<LinkColumn> {
 }
 
 /// The picture, in which `asked` connections were wanted; `None` where there are no columns.
-pub fn draw(name: &str, columns: &[LinkColumn], asked: u64, title: &str) -> Option<String> {
-    let columns = merged(columns, COLUMNS_MAX);
+pub fn draw(layout: Layout, name: &str, columns: &[LinkColumn], asked: u64, title: &str) -> Option<Markup> {
+    let columns = merged(columns, layout.columns(COLUMNS_MAX));
     let last = columns.last()?;
-    let x = SecondsAxis::of(last.at_s + last.seconds);
+    let x = SecondsAxis::of(layout, last.at_s + last.seconds);
     let most = columns.iter().map(|column| column.open).max()?.max(asked);
     let y = CountAxis::of(most as f64, TOP, BOTTOM);
     let shown: Vec<usize> =
         (0..TICKS.len()).filter(|kind| columns.iter().any(|column| column.ticks[*kind] > 0)).collect();
     let bottom = BOTTOM + ROW * shown.len() as f64 + 4.0;
-    let mut picture = Picture::new(bottom + 30.0);
-    y.draw(&mut picture, "open");
+    let mut picture = Picture::new(layout, bottom + 30.0);
+    y.draw(&mut picture, "open connections");
     if asked > 0 {
-        picture.line("line dashed goal", (LEFT, y.at(asked as f64)), (RIGHT, y.at(asked as f64)));
-        picture.words("name goal", (RIGHT + 8.0, y.at(asked as f64) + 4.0), Anchor::Start, "asked");
+        picture.line(
+            "line dashed goal",
+            (layout.left, y.at(asked as f64)),
+            (layout.right, y.at(asked as f64)),
+        );
+        picture.words("name goal", (layout.right + 8.0, y.at(asked as f64) + 4.0), Anchor::Start, "asked");
     }
     let steps: Vec<(f64, f64)> = columns
         .iter()
@@ -64,21 +70,27 @@ pub fn draw(name: &str, columns: &[LinkColumn], asked: u64, title: &str) -> Opti
             [(x.at(column.at_s), height), (x.at(column.at_s + column.seconds), height)]
         })
         .collect();
-    picture.polyline("line thick response", &steps);
+    let mut marks = Vec::new();
     for (row, kind) in shown.iter().enumerate() {
         let (words, class) = TICKS[*kind];
         let top = BOTTOM + 6.0 + ROW * row as f64;
         let all: u64 = columns.iter().map(|column| column.ticks[*kind]).sum();
-        picture.words("tick", (LEFT - 6.0, top + 9.0), Anchor::End, words);
-        picture.words("tick", (RIGHT + 8.0, top + 9.0), Anchor::Start, &grouped(all));
-        for column in columns.iter().filter(|column| column.ticks[*kind] > 0) {
-            let (left, right) = (x.at(column.at_s), x.at(column.at_s + column.seconds));
-            picture.rect(class, (left, top), ((right - left - 0.5).clamp(1.0, 8.0), ROW - 4.0));
-        }
+        picture.words("tick", (layout.left - 6.0, top + 9.0), Anchor::End, words);
+        picture.words("tick", (layout.right + 8.0, top + 9.0), Anchor::Start, &grouped(all));
+        marks.push((class, *kind, top));
     }
     x.draw(&mut picture, bottom);
-    let said: Vec<(f64, f64, String)> = columns.iter().map(|column| words_of(column, &x)).collect();
-    picture.columns(TOP, bottom, &said);
+    picture.over_time(x.length_s(), |picture| {
+        picture.polyline("line thick response", &steps);
+        for (class, kind, top) in marks {
+            for column in columns.iter().filter(|column| column.ticks[kind] > 0) {
+                let (left, right) = (x.at(column.at_s), x.at(column.at_s + column.seconds));
+                picture.rect(class, (left, top), ((right - left - 0.5).clamp(1.0, 8.0), ROW - 4.0));
+            }
+        }
+        let said: Vec<(f64, f64, String)> = columns.iter().map(|column| words_of(column, &x)).collect();
+        picture.columns(TOP, bottom, &said);
+    });
     let description = "Time since the start to the right, open connections upwards; below, a row of marks for what became of connections.";
     Some(picture.finish(name, title, description))
 }
@@ -94,6 +106,7 @@ fn words_of(column: &LinkColumn, x: &SecondsAxis) -> (f64, f64, String) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::svg::WIDE;
     use super::*;
 
     #[test]
@@ -105,11 +118,11 @@ mod tests {
             ticks: [lost, 0, 0, 0, 0],
         };
         let columns = [column(0, 10, 0), column(1, 8, 2), column(2, 10, 0)];
-        let drawn = draw("connections", &columns, 10, "connections").expect("a picture");
+        let drawn = draw(WIDE, "connections", &columns, 10, "connections").expect("a picture").into_string();
         assert_eq!(drawn.matches("class=\"e0\"").count(), 1);
         assert!(drawn.contains("1.0 to 2.0 s: 8 open, 2 lost") && drawn.contains(">asked<"), "{drawn}");
         let one = merged(&columns, 1);
         assert_eq!((one.len(), one[0].open, one[0].ticks[0], one[0].seconds), (1, 10, 2, 3.0));
-        assert_eq!(draw("connections", &[], 10, "none"), None);
+        assert!(draw(WIDE, "connections", &[], 10, "none").is_none());
     }
 }

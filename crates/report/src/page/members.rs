@@ -1,7 +1,9 @@
 //! Picture 6, the members: p99 and rate of each agent or server over time on equal axes, or a dot for each where there are many.
 
-use super::axis::{CountAxis, TimeAxis, Unit, round_text};
-use super::svg::{Anchor, LEFT, Picture, RIGHT};
+use maud::Markup;
+
+use super::axis::{CountAxis, TimeAxis, round_text, round_time, time};
+use super::svg::{Anchor, Layout, Picture};
 use super::words::cut_name;
 use crate::numbers::number;
 
@@ -21,7 +23,9 @@ const POINTS_MAX: usize = 80;
 const OUTLYING_LEAST: usize = 4;
 
 /// Panels beside each other.
-const COLUMNS: usize = 3;
+fn columns_of(layout: Layout) -> usize {
+    if layout.is_narrow() { 1 } else { 3 }
+}
 
 /// One agent or server.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,11 +65,12 @@ pub fn has_panels(members: &[MemberLine]) -> bool {
 
 /// The picture over `length_s` seconds; `None` of fewer than two members, and where no p99 is known.
 pub fn draw(
+    layout: Layout,
     name: &str,
     members: &[MemberLine],
     length_s: f64,
-    (unit, title): (Unit, &str),
-) -> Option<String> {
+    title: &str,
+) -> Option<Markup> {
     if members.len() < 2 {
         return None;
     }
@@ -75,9 +80,9 @@ pub fn draw(
     let p99 = |place: &usize| members[*place].p99_us.unwrap_or(f64::INFINITY);
     order.sort_by(|one, other| p99(other).total_cmp(&p99(one)));
     if has_panels(members) {
-        panels(name, members, (&order, &framed), length_s, (unit, title))
+        panels((layout, name), members, (&order, &framed), length_s, title)
     } else {
-        dots(name, members, &framed, (unit, title))
+        dots(layout, name, members, &framed, title)
     }
 }
 
@@ -94,11 +99,12 @@ struct Panel {
 }
 
 impl Panel {
-    fn of(place: usize) -> Panel {
-        let (left, right) = (LEFT - 8.0, RIGHT + 72.0);
-        let width = (right - left - PANEL_GAP * (COLUMNS - 1) as f64) / COLUMNS as f64;
-        let left = left + (place % COLUMNS) as f64 * (width + PANEL_GAP);
-        let top = 34.0 + (place / COLUMNS) as f64 * (PANEL_HEIGHT + 22.0);
+    fn of(layout: Layout, place: usize) -> Panel {
+        let columns = columns_of(layout);
+        let (left, right) = (layout.left - 4.0, layout.width - 8.0);
+        let width = (right - left - PANEL_GAP * (columns - 1) as f64) / columns as f64;
+        let left = left + (place % columns) as f64 * (width + PANEL_GAP);
+        let top = 34.0 + (place / columns) as f64 * (PANEL_HEIGHT + 22.0);
         Panel { left, right: left + width, top, middle: top + 64.0, bottom: top + PANEL_HEIGHT - 6.0 }
     }
 
@@ -108,28 +114,25 @@ impl Panel {
 }
 
 fn panels(
-    name: &str,
+    (layout, name): (Layout, &str),
     members: &[MemberLine],
     (order, framed): (&[usize], &[bool]),
     length_s: f64,
-    (unit, title): (Unit, &str),
-) -> Option<String> {
+    title: &str,
+) -> Option<Markup> {
+    let columns = columns_of(layout);
     let times = || members.iter().flat_map(|member| member.slices.iter().filter_map(|slice| slice.1));
     TimeAxis::of(times(), 0.0, 1.0)?;
     let most =
         members.iter().flat_map(|member| member.slices.iter().map(|slice| slice.2)).fold(0.0, f64::max);
-    let last = Panel::of(members.len() - 1);
-    let mut picture = Picture::new(last.bottom + 20.0);
-    picture.words(
-        "tick",
-        (LEFT - 8.0, 14.0),
-        Anchor::Start,
-        &format!("upper line p99 ({}), lower line completed per second; grey: the others", unit.name),
-    );
+    let last = Panel::of(layout, members.len() - 1);
+    let mut picture = Picture::new(layout, last.bottom + 20.0);
+    let words = "upper line p99, lower line completed per second; grey: the others";
+    picture.words("tick", (2.0, 14.0), Anchor::Start, words);
     let mut said = Vec::new();
     for (place, number_of) in order.iter().enumerate() {
-        let (panel, member) = (Panel::of(place), &members[*number_of]);
-        let (time, rate) = (
+        let (panel, member) = (Panel::of(layout, place), &members[*number_of]);
+        let (times_up, rate) = (
             TimeAxis::of(times(), panel.top + 14.0, panel.middle)?,
             CountAxis::of(most, panel.middle + 6.0, panel.bottom),
         );
@@ -138,7 +141,7 @@ fn panels(
         let line = |member: &MemberLine| {
             let slices = thinned(&member.slices);
             let p99 =
-                slices.iter().filter_map(|slice| Some((panel.at(slice.0, length_s), time.at(slice.1?))));
+                slices.iter().filter_map(|slice| Some((panel.at(slice.0, length_s), times_up.at(slice.1?))));
             let rates = slices.iter().map(|slice| (panel.at(slice.0, length_s), rate.at(slice.2)));
             (p99.collect::<Vec<(f64, f64)>>(), rates.collect::<Vec<(f64, f64)>>())
         };
@@ -151,24 +154,24 @@ fn panels(
             picture.dot("dot p99", *only, 2.5);
         }
         picture.polyline("line response", &rates);
-        if place % COLUMNS == 0 {
-            let (low, high) = time.ends();
+        if place % columns == 0 {
+            let (low, high) = times_up.ends();
             let before = panel.left - 5.0;
-            picture.words("tick", (before, panel.top + 20.0), Anchor::End, &round_text(high / unit.us));
-            picture.words("tick", (before, panel.middle + 2.0), Anchor::End, &round_text(low / unit.us));
+            picture.words("tick", (before, panel.top + 20.0), Anchor::End, &round_time(high));
+            picture.words("tick", (before, panel.middle + 2.0), Anchor::End, &round_time(low));
             picture.words("tick", (before, panel.middle + 16.0), Anchor::End, &round_text(most.round()));
             picture.words("tick", (before, panel.bottom), Anchor::End, "0");
         }
-        if place + COLUMNS >= members.len() {
+        if place + columns >= members.len() {
             let (below, end) = (panel.bottom + 12.0, format!("{} s", number(length_s)));
             picture.words("tick", (panel.left, below), Anchor::Start, "0");
             picture.words("tick", (panel.right, below), Anchor::End, &end);
         }
         let short = shortened(&member.name);
         picture.words("tick strong", (panel.left + 4.0, panel.top + 11.0), Anchor::Start, &short);
-        let figure = member.p99_us.map_or("?".to_owned(), |us| unit.plain(us));
+        let figure = member.p99_us.map_or("?".to_owned(), time);
         picture.words("tick", (panel.right - 4.0, panel.top + 11.0), Anchor::End, &figure);
-        said.push((panel.left, panel.right - panel.left, (panel.top, panel.bottom), words_of(member, unit)));
+        said.push((panel.left, panel.right - panel.left, (panel.top, panel.bottom), words_of(member)));
     }
     picture.areas(&said);
     let description = "A panel for each member on the same axes, the slowest first: p99 over time above, completed requests per second below.";
@@ -198,34 +201,35 @@ fn thinned(slices: &[(f64, Option<f64>, f64)]) -> Vec<(f64, Option<f64>, f64)> {
 }
 
 /// One dot for each member on a line of p99.
-fn dots(name: &str, members: &[MemberLine], framed: &[bool], (unit, title): (Unit, &str)) -> Option<String> {
-    let (top, bottom) = (24.0, 200.0);
-    let time = TimeAxis::of(members.iter().filter_map(|member| member.p99_us), top, bottom)?;
-    let mut picture = Picture::new(bottom + 30.0);
-    time.draw(&mut picture, unit);
-    let width = (RIGHT - LEFT) / members.len() as f64;
+fn dots(layout: Layout, name: &str, members: &[MemberLine], framed: &[bool], title: &str) -> Option<Markup> {
+    let (top, bottom) = (28.0, 200.0);
+    let Layout { left, right, .. } = layout;
+    let times_up = TimeAxis::of(members.iter().filter_map(|member| member.p99_us), top, bottom)?;
+    let mut picture = Picture::new(layout, bottom + 30.0);
+    times_up.draw(&mut picture, "p99, logarithmic");
+    let width = layout.across() / members.len() as f64;
     let mut said = Vec::new();
     for (place, member) in members.iter().enumerate() {
-        let x = LEFT + (place as f64 + 0.5) * width;
+        let x = left + (place as f64 + 0.5) * width;
         if let Some(us) = member.p99_us {
             let class = if framed[place] { "dot p99" } else { "dot p50" };
-            picture.dot(class, (x, time.at(us)), 4.0);
+            picture.dot(class, (x, times_up.at(us)), 4.0);
             if framed[place] && members.len() > NAMED_DOTS_MAX {
                 let short = shortened(&member.name);
                 let (anchor, x) =
-                    if x > RIGHT - 120.0 { (Anchor::End, x - 7.0) } else { (Anchor::Start, x + 7.0) };
-                picture.words("tick", (x, time.at(us) + 4.0), anchor, &short);
+                    if x > right - 120.0 { (Anchor::End, x - 7.0) } else { (Anchor::Start, x + 7.0) };
+                picture.words("tick", (x, times_up.at(us) + 4.0), anchor, &short);
             }
         }
         if members.len() <= NAMED_DOTS_MAX {
             picture.words("tick", (x, bottom + 17.0), Anchor::Middle, &shortened(&member.name));
         }
-        said.push((LEFT + place as f64 * width, width, words_of(member, unit)));
+        said.push((left + place as f64 * width, width, words_of(member)));
     }
-    picture.line("axis", (LEFT, bottom), (RIGHT, bottom));
+    picture.line("axis", (left, bottom), (right, bottom));
     if members.len() > NAMED_DOTS_MAX {
         let words = format!("{} members, in the order of the result", members.len());
-        picture.words("tick", (LEFT, bottom + 17.0), Anchor::Start, &words);
+        picture.words("tick", (left, bottom + 17.0), Anchor::Start, &words);
     }
     picture.columns(top, bottom, &said);
     let description =
@@ -233,8 +237,8 @@ fn dots(name: &str, members: &[MemberLine], framed: &[bool], (unit, title): (Uni
     Some(picture.finish(name, title, description))
 }
 
-fn words_of(member: &MemberLine, unit: Unit) -> String {
-    let p99 = member.p99_us.map_or("not known".to_owned(), |us| unit.text(us));
+fn words_of(member: &MemberLine) -> String {
+    let p99 = member.p99_us.map_or("not known".to_owned(), time);
     format!("{}: p99 {p99}, {}/s", member.name, number(member.rate))
 }
 
@@ -245,6 +249,7 @@ fn shortened(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::svg::WIDE;
     use super::*;
 
     #[test]
@@ -264,8 +269,7 @@ mod tests {
         assert_eq!(outlying(&members), [false; 6]);
         members[2].p99_us = Some(300.0);
         assert_eq!(outlying(&members), [false, false, true, false, false, false]);
-        let unit = Unit::of(Some(100.0));
-        let drawn = draw("members", &members, 10.0, (unit, "members")).expect("a picture");
+        let drawn = draw(WIDE, "members", &members, 10.0, "members").expect("a picture").into_string();
         assert_eq!(
             (drawn.matches("class=\"frame\"").count(), drawn.matches("frame outlying").count()),
             (5, 1)
@@ -276,12 +280,11 @@ mod tests {
 
     #[test]
     fn many_members_are_dots_and_one_is_no_picture() {
-        let unit = Unit::of(Some(100.0));
         let many: Vec<MemberLine> = (0..30).map(|place| member(place, 100.0)).collect();
-        let drawn = draw("members", &many, 10.0, (unit, "members")).expect("a picture");
+        let drawn = draw(WIDE, "members", &many, 10.0, "members").expect("a picture").into_string();
         assert_eq!(drawn.matches("<circle").count(), 30);
-        assert_eq!(draw("members", &many[..1], 10.0, (unit, "members")), None);
+        assert!(draw(WIDE, "members", &many[..1], 10.0, "members").is_none());
         let none: Vec<MemberLine> = (0..3).map(|_| MemberLine::default()).collect();
-        assert_eq!(draw("members", &none, 10.0, (unit, "members")), None);
+        assert!(draw(WIDE, "members", &none, 10.0, "members").is_none());
     }
 }

@@ -2,9 +2,11 @@
 
 pub mod anatomy;
 pub mod axis;
+pub mod change;
 pub mod curve;
 pub mod difference;
 pub mod distribution;
+pub mod estimates;
 pub mod heat;
 pub mod links;
 pub mod members;
@@ -18,19 +20,22 @@ pub mod throughput;
 mod compared;
 mod data;
 mod frame;
+mod of_series;
 mod repeated;
 mod sections;
 mod series;
 mod surroundings;
+mod top;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
+use maud::{Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
-use self::axis::Unit;
-use self::svg::escaped;
+use self::svg::WORDS_MAX;
+use self::words::cut_name;
 use crate::curve::Curve;
 use crate::document::{CurveDocument, Document};
 use crate::stored::base64_of;
@@ -78,62 +83,82 @@ pub fn render_series(curve: &Curve) -> Vec<u8> {
 
 /// The page of a run.
 pub fn of_run(document: &Document, options: &PageOptions) -> Vec<u8> {
-    let unit = Unit::of(sections::median_us(document));
-    let headline = words::headline(document, unit);
-    let mut body = heading(&headline, &words::badges(document, unit), options);
-    let mut text = sections::of_run(document, unit, true);
-    if text.len() > TEXT_MAX_BYTES {
-        text = sections::of_run(document, unit, false);
+    let heading = Heading {
+        headline: words::headline(document),
+        subject: words::subject(document),
+        badges: words::badges(document),
+    };
+    let top = html! { (heading.markup(options)) (top::tiles(document)) (top::goals(document)) };
+    let mut text = sections::of_run(document, true);
+    if text.0.len() > TEXT_MAX_BYTES {
+        text = sections::of_run(document, false);
     }
-    body.push_str(&text);
-    let room_bytes = PAGE_MAX_BYTES.saturating_sub(body.len() + STYLE.len() + SCRIPT.len() + FRAME_BYTES);
-    let data = data::of_run(document, options.embed, room_bytes);
-    body.push_str(&sections::footer(&document.tool.version, data, sections::DataKind::Run));
-    whole(options.title.as_deref().unwrap_or(&headline), &body)
+    let text_bytes = top.0.len() + text.0.len() + STYLE.len() + SCRIPT.len() + FRAME_BYTES;
+    let data = data::of_run(document, options.embed, PAGE_MAX_BYTES.saturating_sub(text_bytes));
+    let footer = sections::footer(&document.tool.version, data, sections::DataKind::Run);
+    heading.page(options, html! { (top) (text) (footer) })
 }
 
 /// The page of a search or a scan, of which `json` is the stored result.
 pub fn of_curve(curve: &CurveDocument, json: &[u8], options: &PageOptions) -> Vec<u8> {
-    let headline = words::curve_headline(curve);
-    let mut body = heading(&headline, &[], options);
-    body.push_str(&sections::of_curve(curve));
+    let heading = Heading { headline: words::curve_headline(curve), ..Heading::default() };
     let data = data::of_json(json, options.embed);
-    body.push_str(&sections::footer(&curve.tool.version, data, sections::DataKind::Series));
-    whole(options.title.as_deref().unwrap_or(&headline), &body)
+    let footer = sections::footer(&curve.tool.version, data, sections::DataKind::Series);
+    heading.page(options, html! { (heading.markup(options)) (of_series::sections(curve)) (footer) })
 }
 
-fn heading(headline: &str, badges: &[(String, Option<bool>)], options: &PageOptions) -> String {
-    let mut text = String::new();
-    if let Some(title) = &options.title {
-        text += &format!("<p class=\"dim\">{}</p>\n", escaped(title));
-    }
-    text += &format!("<h1>{}</h1>\n", escaped(headline));
-    if !badges.is_empty() {
-        text.push_str("<ul class=\"badges\">\n");
-        for (words, is_good) in badges {
-            let class = match is_good {
-                Some(true) => " class=\"good\"",
-                Some(false) => " class=\"bad\"",
-                None => "",
-            };
-            text += &format!("<li{class}>{}</li>\n", escaped(words));
+/// The top of a page: what came out, of what, and short marks.
+#[derive(Clone, Debug, Default)]
+struct Heading {
+    /// The one sentence, which is the title too.
+    headline: String,
+    /// The servers and the time that it is of; empty where the headline names them.
+    subject: String,
+    /// Words, and whether each is good; `None` for what is neither.
+    badges: Vec<(String, Option<bool>)>,
+}
+
+impl Heading {
+    fn markup(&self, options: &PageOptions) -> Markup {
+        html! {
+            @if let Some(title) = &options.title { p.dim { (cut_name(title, WORDS_MAX)) } }
+            h1 { (self.headline) }
+            @if !self.subject.is_empty() { p.dim { (self.subject) } }
+            @if !self.badges.is_empty() {
+                ul.badges { @for (words, is_good) in &self.badges {
+                    li class=[is_good.map(|is_good| if is_good { "good" } else { "bad" })] { (cut_name(words, WORDS_MAX)) }
+                } }
+            }
         }
-        text.push_str("</ul>\n");
     }
-    text
-}
 
-/// A page around its body. Nothing runs and nothing is drawn but the page's own script and style, by their hashes.
-fn whole(title: &str, body: &str) -> Vec<u8> {
-    let hash = |text: &str| base64_of(digest(&SHA256, text.as_bytes()).as_ref());
-    let (style, script, title) = (hash(STYLE), hash(SCRIPT), escaped(title));
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{style}'; script-src \
-         'sha256-{script}'; base-uri 'none'; form-action 'none'\"/>\n\
-         <meta name=\"generator\" content=\"pummel {VERSION}\"/>\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n\
-         <body>\n<main>\n{body}</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
-    )
-    .into_bytes()
+    /// A page around its body. Nothing runs and nothing is drawn but the page's own script and style, by their hashes.
+    fn page(&self, options: &PageOptions, body: Markup) -> Vec<u8> {
+        let hash = |text: &str| base64_of(digest(&SHA256, text.as_bytes()).as_ref());
+        let policy = format!(
+            "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+            hash(STYLE),
+            hash(SCRIPT)
+        );
+        let own = match self.subject.is_empty() {
+            true => self.headline.clone(),
+            false => format!("{} - {}", self.headline, self.subject),
+        };
+        let title = cut_name(options.title.as_ref().unwrap_or(&own), WORDS_MAX);
+        let page = html! {
+            (PreEscaped("<!doctype html>\n"))
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta http-equiv="Content-Security-Policy" content=(policy);
+                    meta name="generator" content=(format!("pummel {VERSION}"));
+                    title { (title) }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body { main { (body) } script { (PreEscaped(SCRIPT)) } }
+            }
+        };
+        frame::visible(&page).into_bytes()
+    }
 }

@@ -1,9 +1,11 @@
 //! Rates of several results over one another, each from its own start.
 
+use maud::Markup;
+
 use super::axis::{CountAxis, SecondsAxis};
 use super::heat::COLUMNS_MAX;
 use super::rate::{RateColumn, merged};
-use super::svg::{Anchor, LEFT, Picture};
+use super::svg::{Anchor, Layout, Picture};
 use crate::numbers::number;
 
 /// The rate of one result over time.
@@ -25,10 +27,11 @@ const ERRORS_HEIGHT: f64 = 14.0;
 const CAPTION_HEIGHT: f64 = 18.0;
 
 /// The picture; `None` where no line has a slice. Below the rates is a strip for each result in which requests went wrong.
-pub fn draw(name: &str, lines: &[RateLine], title: &str) -> Option<String> {
+pub fn draw(layout: Layout, name: &str, lines: &[RateLine], title: &str) -> Option<Markup> {
+    let columns_max = layout.columns(COLUMNS_MAX);
     let lines: Vec<RateLine> = lines
         .iter()
-        .map(|line| RateLine { columns: merged(&line.columns, COLUMNS_MAX), ..line.clone() })
+        .map(|line| RateLine { columns: merged(&line.columns, columns_max), ..line.clone() })
         .filter(|line| !line.columns.is_empty())
         .collect();
     let end = |column: &RateColumn| column.at_s + column.seconds;
@@ -38,37 +41,41 @@ pub fn draw(name: &str, lines: &[RateLine], title: &str) -> Option<String> {
         lines.iter().filter(|line| line.columns.iter().any(|column| wrong(column) > 0)).collect();
     let strips = if faulty.is_empty() { BOTTOM } else { BOTTOM + CAPTION_HEIGHT };
     let bottom = strips + ERRORS_HEIGHT * faulty.len() as f64;
-    let (x, y) = (SecondsAxis::of(length_s), CountAxis::of(most, TOP, BOTTOM));
-    let mut picture = Picture::new(bottom + 30.0);
-    y.draw(&mut picture, "req/s");
-    let mut ends = Vec::new();
-    for (number, line) in lines.iter().enumerate() {
-        let at = |column: &RateColumn| (x.at(column.at_s + column.seconds / 2.0), y.at(per_second(column)));
-        let points: Vec<(f64, f64)> = line.columns.iter().map(at).collect();
-        let class =
-            if number == 0 { format!("line thick {}", line.class) } else { format!("line {}", line.class) };
-        if let [only] = points.as_slice() {
-            picture.line(&class, (x.at(line.columns[0].at_s), only.1), (x.at(end(&line.columns[0])), only.1));
-        }
-        picture.polyline(&class, &points);
-        if let Some(last) = points.last() {
-            ends.push((last.1 + 4.0, line.class, line.name.as_str()));
-        }
-    }
+    let (x, y) = (SecondsAxis::of(layout, length_s), CountAxis::of(most, TOP, BOTTOM));
+    let mut picture = Picture::new(layout, bottom + 30.0);
+    y.draw(&mut picture, "completed per second");
     if !faulty.is_empty() {
-        picture.words("tick", (LEFT, strips - 3.0), Anchor::Start, "Errors, no answer:");
+        picture.words("tick", (layout.left, strips - 3.0), Anchor::Start, "Errors, no answer:");
     }
     for (number, line) in faulty.iter().enumerate() {
         let top = strips + ERRORS_HEIGHT * number as f64 + 3.0;
-        picture.words("tick", (LEFT - 6.0, top + 9.0), Anchor::End, &line.name);
-        for column in line.columns.iter().filter(|column| wrong(column) > 0) {
-            let (left, right) = (x.at(column.at_s), x.at(end(column)));
-            picture.rect("e0", (left, top), ((right - left).max(0.8), ERRORS_HEIGHT - 5.0));
-        }
+        picture.words("tick", (layout.left - 6.0, top + 9.0), Anchor::End, &line.name);
     }
+    let mut ends = Vec::new();
+    picture.over_time(x.length_s(), |picture| {
+        for (number, line) in lines.iter().enumerate() {
+            let at =
+                |column: &RateColumn| (x.at(column.at_s + column.seconds / 2.0), y.at(per_second(column)));
+            let points: Vec<(f64, f64)> = line.columns.iter().map(at).collect();
+            let thick = if number == 0 { "thick " } else { "" };
+            let class = format!("line {thick}{}", line.class);
+            if let ([only], [column]) = (points.as_slice(), line.columns.as_slice()) {
+                picture.line(&class, (x.at(column.at_s), only.1), (x.at(end(column)), only.1));
+            }
+            picture.polyline(&class, &points);
+            ends.extend(points.last().map(|last| (last.1 + 4.0, line.class, line.name.as_str())));
+        }
+        for (number, line) in faulty.iter().enumerate() {
+            let top = strips + ERRORS_HEIGHT * number as f64 + 3.0;
+            for column in line.columns.iter().filter(|column| wrong(column) > 0) {
+                let (left, right) = (x.at(column.at_s), x.at(end(column)));
+                picture.rect("e0", (left, top), ((right - left).max(0.8), ERRORS_HEIGHT - 5.0));
+            }
+        }
+        picture.columns(TOP, bottom, &said(&lines, length_s, &x));
+    });
     x.draw(&mut picture, bottom);
     picture.names(ends);
-    picture.columns(TOP, bottom, &said(&lines, length_s, &x));
     let description =
         "Time since the start of each result to the right, completed requests per second upwards.";
     Some(picture.finish(name, title, description))

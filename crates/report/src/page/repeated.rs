@@ -1,17 +1,18 @@
 //! The page of repeated runs: their figures, how far they differ, and each of them.
 
+use maud::{Markup, html};
 use pummel_logic::plan::labels_text;
 use pummel_measure::evidence::provenance::Provenance;
 use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::words::counted;
 
-use super::axis::Unit;
-use super::frame::{Framed, details, fields, long, plan_text, table};
+use super::axis::{known_time, time};
+use super::frame::{Framed, details, fields, how, plan_text, section, table};
 use super::runs::{self, RunLine, RunPoint, RunScale};
-use super::svg::escaped;
-use super::words::command_line;
-use super::{PageOptions, data, heading, sections, whole};
+use super::svg::{WORDS_MAX, in_layouts};
+use super::words::{command_line, cut_name};
+use super::{Heading, PageOptions, data, sections};
 use crate::VERSION;
 use crate::comparison::SideSource;
 use crate::numbers::{grouped, number};
@@ -30,20 +31,24 @@ pub fn render(repetition: &Repetition) -> Vec<u8> {
 /// The page of repeated runs.
 pub fn of_repetition(repetition: &Repetition, options: &PageOptions) -> Vec<u8> {
     let figures = repetition.figures();
-    let median = figures.iter().find(|figure| figure.metric == Metric::P50).map(|figure| figure.median);
-    let unit = Unit::of(median);
-    let headline = headline(repetition, &figures);
-    let mut body = heading(&headline, &badges(repetition), options);
-    body += &answers(repetition, &figures);
-    body += &medians(repetition, &figures);
-    body += &times(&repetition.runs, unit);
-    body += &rates(&repetition.runs);
-    body += &each_run(&repetition.runs, unit);
-    body += &how_it_was_run(repetition);
+    let heading = Heading {
+        headline: headline(repetition, &figures),
+        badges: badges(repetition),
+        ..Heading::default()
+    };
     let json = repetition::json(repetition);
-    body += &sections::footer_of(data::of_json(&json, options.embed), sections::DataKind::Several);
-    body += &format!("<p class=\"dim\">Drawn by pummel {VERSION}.</p>\n");
-    whole(options.title.as_deref().unwrap_or(&headline), &body)
+    let body = html! {
+        (heading.markup(options))
+        (answers(repetition, &figures))
+        (medians(repetition, &figures))
+        (times(&repetition.runs))
+        (rates(&repetition.runs))
+        (each_run(&repetition.runs))
+        (how_it_was_run(repetition))
+        (sections::footer_of(data::of_json(&json, options.embed), sections::DataKind::Several))
+        p.dim { "Drawn by pummel " (VERSION) "." }
+    };
+    heading.page(options, body)
 }
 
 /// The one sentence, which is the title too, with the word for an outcome that more than half of the runs had.
@@ -115,25 +120,22 @@ fn badges(repetition: &Repetition) -> Vec<(String, Option<bool>)> {
 }
 
 /// What the text report says in sentences.
-fn answers(repetition: &Repetition, figures: &[RepeatedFigure]) -> String {
+fn answers(repetition: &Repetition, figures: &[RepeatedFigure]) -> Markup {
     let mut limits: Vec<&str> = repetition.runs.iter().map(|run| run.limit.as_str()).collect();
     limits.sort_unstable();
     let counts = limits.chunk_by(|one, other| one == other).filter(|same| !same[0].is_empty());
     let limit: Vec<String> = counts
         .map(|same| format!("{} in {} of {} runs", same[0], same.len(), repetition.runs.len()))
         .collect();
-    let notes: String = repetition::notes(repetition, figures)
-        .iter()
-        .map(|note| format!("<p>{}</p>\n", long(note)))
-        .collect();
-    let facts =
-        fields(&[("Reason", repetition.reason.clone().unwrap_or_default()), ("Limit", limit.join(", "))]);
-    facts + &notes
+    html! {
+        (fields(&[("Reason", repetition.reason.clone().unwrap_or_default()), ("Limit", limit.join(", "))]))
+        @for note in repetition::notes(repetition, figures) { p { (note) } }
+    }
 }
 
-fn medians(repetition: &Repetition, figures: &[RepeatedFigure]) -> String {
+fn medians(repetition: &Repetition, figures: &[RepeatedFigure]) -> Markup {
     if figures.is_empty() {
-        return "<p>There is no figure that every run knows.</p>\n".to_owned();
+        return html! { p { "There is no figure that every run knows." } };
     }
     let has_interval = figures.iter().any(|figure| figure.interval.is_some());
     let rows: Vec<Vec<String>> = figures
@@ -154,12 +156,12 @@ fn medians(repetition: &Repetition, figures: &[RepeatedFigure]) -> String {
         .collect();
     let (low, high) = if has_interval { ("from", "to") } else { ("least", "greatest") };
     let runs = counted(repetition.runs.len() as u64, "run");
-    let how = match has_interval {
+    let words = match has_interval {
         true => format!("From and to: the 95 % interval of the median of {runs}."),
         false => format!("Least and greatest of {runs}; six or more have a 95 % interval of the median."),
     };
     let names = ["", "median", low, high, "runs differ by", "chance within a run"];
-    format!("<h2>Medians of all runs</h2>\n{}<p class=\"how\">{how}</p>\n", table(&names, &rows))
+    section("Medians of all runs", html! { (table(&names, &rows)) (how(&words)) })
 }
 
 /// The points of a figure of some runs.
@@ -170,7 +172,7 @@ pub fn line_of(name: &str, class: &'static str, runs: &[RunFigures], metric: Met
     RunLine { name: name.to_owned(), class, points: runs.iter().map(point).collect() }
 }
 
-fn times(runs: &[RunFigures], unit: Unit) -> String {
+fn times(runs: &[RunFigures]) -> Markup {
     let lines: Vec<RunLine> =
         TIMES.map(|(metric, class)| line_of(metric.name(), class, runs, metric)).to_vec();
     let statement = "Response times of each run";
@@ -178,13 +180,15 @@ fn times(runs: &[RunFigures], unit: Unit) -> String {
         .iter()
         .enumerate()
         .map(|(number, run)| {
-            let time = |(metric, _)| run.figure(metric).map_or("-".to_owned(), |one| unit.plain(one.value));
+            let time = |(metric, _)| known_time(run.figure(metric).map(|one| one.value));
             std::iter::once((number + 1).to_string()).chain(TIMES.map(time)).collect()
         })
         .collect();
     Framed {
         statement: statement.to_owned(),
-        picture: runs::draw("times", &lines, RunScale::Times(unit), ("run", statement)),
+        picture: in_layouts(|layout| {
+            runs::draw(layout, "times", &lines, RunScale::Times, ("run", statement))
+        }),
         instead: "No run knows how long its requests took.",
         how: "How to read it: one place for each run, in the order in which they were made. Bars: 95 % intervals within the run, where they \
               are known."
@@ -192,40 +196,42 @@ fn times(runs: &[RunFigures], unit: Unit) -> String {
         numbers: table(&["run", "p50", "p90", "p99", "p99.9"], &rows),
         axis: "runs",
     }
-    .text()
+    .markup()
 }
 
-fn rates(runs: &[RunFigures]) -> String {
-    let line = line_of("completed", "c1", runs, Metric::Rate);
+fn rates(runs: &[RunFigures]) -> Markup {
+    let lines = [line_of("completed", "c1", runs, Metric::Rate)];
     let statement = "Completed requests per second of each run";
     let rows: Vec<Vec<String>> =
         runs.iter().enumerate().map(|(at, run)| vec![(at + 1).to_string(), number(run.rate)]).collect();
     Framed {
         statement: statement.to_owned(),
-        picture: runs::draw("rates", &[line], RunScale::Rates, ("run", statement)),
+        picture: in_layouts(|layout| {
+            runs::draw(layout, "rates", &lines, RunScale::Rates, ("run", statement))
+        }),
         instead: "No run was made.",
         how: "How to read it: the axis begins at 0. Bars: 95 % intervals within the run.".to_owned(),
         numbers: table(&["run", "per second"], &rows),
         axis: "runs",
     }
-    .text()
+    .markup()
 }
 
-fn each_run(runs: &[RunFigures], unit: Unit) -> String {
+fn each_run(runs: &[RunFigures]) -> Markup {
     let rows: Vec<Vec<String>> = runs
         .iter()
         .enumerate()
         .map(|(number_of_run, run)| {
-            let time = |(metric, _)| match (run.figure(metric), run.bound(metric)) {
-                (Some(figure), _) => unit.plain(figure.value),
-                (None, Some(bound)) => format!("> {}", unit.plain(bound)),
+            let cell = |(metric, _)| match (run.figure(metric), run.bound(metric)) {
+                (Some(figure), _) => time(figure.value),
+                (None, Some(bound)) => format!("> {}", time(bound)),
                 (None, None) => "-".to_owned(),
             };
             let outcome = run.outcome.headline().map_or_else(String::new, |word| format!(", {word}"));
             let status = format!("{}{outcome}", status_word(run.status));
             let mut cells = vec![(number_of_run + 1).to_string(), status];
             cells.extend([grouped(run.requests), number(run.rate)]);
-            cells.extend(TIMES.map(time));
+            cells.extend(TIMES.map(cell));
             cells.push(run.limit.clone());
             cells.push(run.met.map_or("-", |met| if met { "met" } else { "missed" }).to_owned());
             cells.push(run.seed.to_string());
@@ -234,13 +240,14 @@ fn each_run(runs: &[RunFigures], unit: Unit) -> String {
         .collect();
     let names =
         ["run", "status", "due", "per second", "p50", "p90", "p99", "p99.9", "limit", "goals", "seed"];
-    let what = format!("Response times in {}.", unit.name);
-    let reasons: String = runs
-        .iter()
-        .enumerate()
-        .filter_map(|(at, run)| Some(format!("<p>Run {}: {}</p>\n", at + 1, escaped(run.reason.as_deref()?))))
-        .collect();
-    format!("<h2>Every run</h2>\n{}<p class=\"how\">{what}</p>\n{reasons}", table(&names, &rows))
+    let reasons = runs.iter().enumerate().filter_map(|(at, run)| Some((at + 1, run.reason.as_deref()?)));
+    section(
+        "Every run",
+        html! {
+            (table(&names, &rows))
+            @for (run, reason) in reasons { p { "Run " (run) ": " (cut_name(reason, WORDS_MAX)) } }
+        },
+    )
 }
 
 fn status_word(status: Status) -> &'static str {
@@ -251,7 +258,7 @@ fn status_word(status: Status) -> &'static str {
     }
 }
 
-fn how_it_was_run(repetition: &Repetition) -> String {
+fn how_it_was_run(repetition: &Repetition) -> Markup {
     let SideSource { machine, servers, tool, .. } = &repetition.source;
     let machines: Vec<Provenance> =
         serde_json::from_slice(machine.to_string().as_bytes()).unwrap_or_default();
@@ -270,6 +277,6 @@ fn how_it_was_run(repetition: &Repetition) -> String {
         ("Labels", labels_text(&repetition.plan.labels)),
         ("Made by", format!("{} {}", text(tool, "name"), text(tool, "version")).trim().to_owned()),
     ]);
-    let plan = plan_text(&repetition.plan, "plan");
-    format!("<h2>How it was run</h2>\n{facts}{}", details("The plan of the first run", &plan))
+    let plan = details("The plan of the first run", plan_text(&repetition.plan, "plan"));
+    section("How it was run", html! { (facts) (plan) })
 }

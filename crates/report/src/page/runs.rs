@@ -1,7 +1,9 @@
 //! A figure of several runs, one after the other: points with their intervals within the run.
 
-use super::axis::{CountAxis, TimeAxis, Unit, round_step};
-use super::svg::{Anchor, LEFT, Picture, RIGHT};
+use maud::Markup;
+
+use super::axis::{CountAxis, TimeAxis, round_step, time, title_below};
+use super::svg::{Anchor, Layout, Picture};
 use crate::numbers::number;
 
 /// One figure of each run.
@@ -27,13 +29,13 @@ pub struct RunPoint {
 /// What the figures are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RunScale {
-    /// Times in microseconds, shown in a unit on a logarithmic axis.
-    Times(Unit),
+    /// Times in microseconds, on a logarithmic axis.
+    Times,
     /// Rates per second, on an axis from 0.
     Rates,
 }
 
-const TOP: f64 = 24.0;
+const TOP: f64 = 28.0;
 
 /// The vertical axis of either kind of figure.
 enum Upwards {
@@ -53,7 +55,7 @@ impl Upwards {
 impl RunScale {
     fn text(self, value: f64) -> String {
         match self {
-            RunScale::Times(unit) => unit.text(value),
+            RunScale::Times => time(value),
             RunScale::Rates => format!("{}/s", number(value)),
         }
     }
@@ -61,7 +63,7 @@ impl RunScale {
     /// The height of the lower end of the picture: times have more to tell than rates.
     fn bottom(self) -> f64 {
         match self {
-            RunScale::Times(_) => 250.0,
+            RunScale::Times => 250.0,
             RunScale::Rates => 170.0,
         }
     }
@@ -69,14 +71,14 @@ impl RunScale {
     fn axis(self, picture: &mut Picture, values: impl Iterator<Item = f64>) -> Option<Upwards> {
         let bottom = self.bottom();
         match self {
-            RunScale::Times(unit) => {
+            RunScale::Times => {
                 let axis = TimeAxis::of(values, TOP, bottom)?;
-                axis.draw(picture, unit);
+                axis.draw(picture, "time, logarithmic");
                 Some(Upwards::Times(axis))
             }
             RunScale::Rates => {
                 let axis = CountAxis::of(values.fold(0.0, f64::max), TOP, bottom);
-                axis.draw(picture, "req/s");
+                axis.draw(picture, "requests per second");
                 Some(Upwards::Rates(axis))
             }
         }
@@ -84,7 +86,13 @@ impl RunScale {
 }
 
 /// The picture; `None` where no run knows a figure. `word` is what a place on the horizontal axis is: a run, or a pair.
-pub fn draw(name: &str, lines: &[RunLine], scale: RunScale, (word, title): (&str, &str)) -> Option<String> {
+pub fn draw(
+    layout: Layout,
+    name: &str,
+    lines: &[RunLine],
+    scale: RunScale,
+    (word, title): (&str, &str),
+) -> Option<Markup> {
     let runs = lines.iter().map(|line| line.points.len()).max().filter(|runs| *runs > 0)?;
     let known = || lines.iter().flat_map(|line| line.points.iter().flatten());
     known().next()?;
@@ -93,13 +101,13 @@ pub fn draw(name: &str, lines: &[RunLine], scale: RunScale, (word, title): (&str
         [point.value, low, high]
     });
     let bottom = scale.bottom();
-    let mut picture = Picture::new(bottom + 30.0);
+    let mut picture = Picture::new(layout, bottom + 36.0);
     let y = scale.axis(&mut picture, values)?;
-    let width = (RIGHT - LEFT) / runs as f64;
+    let width = layout.across() / runs as f64;
     let x = |run: usize, line: usize| {
         // Lines stand beside each other, so that their intervals do not cover each other.
         let aside = (line as f64 + 0.5) / lines.len() as f64 - 0.5;
-        LEFT + width * (run as f64 + 0.5) + aside * (width * 0.5).min(24.0)
+        layout.left + width * (run as f64 + 0.5) + aside * (width * 0.5).min(24.0)
     };
     let mut names = Vec::new();
     for (number, line) in lines.iter().enumerate() {
@@ -122,8 +130,9 @@ pub fn draw(name: &str, lines: &[RunLine], scale: RunScale, (word, title): (&str
     }
     picture.names(names);
     across(&mut picture, runs, bottom, word);
-    let said: Vec<(f64, f64, String)> =
-        (0..runs).map(|run| (LEFT + width * run as f64, width, words_of(lines, run, scale, word))).collect();
+    let said: Vec<(f64, f64, String)> = (0..runs)
+        .map(|run| (layout.left + width * run as f64, width, words_of(lines, run, scale, word)))
+        .collect();
     picture.columns(TOP, bottom, &said);
     let description =
         format!("One place for each {word} to the right, in order; the figure upwards, with its interval.");
@@ -132,15 +141,17 @@ pub fn draw(name: &str, lines: &[RunLine], scale: RunScale, (word, title): (&str
 
 /// Draws the numbers of the runs below `bottom`.
 fn across(picture: &mut Picture, runs: usize, bottom: f64, word: &str) {
-    let width = (RIGHT - LEFT) / runs as f64;
-    let step = if runs <= 20 { 1 } else { round_step(runs as f64 / 10.0) as usize };
-    for number in (1..=runs).filter(|number| number % step == 0 || *number == 1 && runs <= 20) {
-        let at = LEFT + width * (number as f64 - 0.5);
+    let layout = picture.layout;
+    let width = layout.across() / runs as f64;
+    let few = layout.fitting(20);
+    let step = if runs <= few { 1 } else { round_step(2.0 * runs as f64 / few as f64) as usize };
+    for number in (1..=runs).filter(|number| number % step == 0 || *number == 1 && runs <= few) {
+        let at = layout.left + width * (number as f64 - 0.5);
         picture.line("axis", (at, bottom), (at, bottom + 4.0));
         picture.words("tick", (at, bottom + 17.0), Anchor::Middle, &number.to_string());
     }
-    picture.line("axis", (LEFT, bottom), (RIGHT, bottom));
-    picture.words("tick", (RIGHT + 22.0, bottom + 17.0), Anchor::Start, word);
+    picture.line("axis", (layout.left, bottom), (layout.right, bottom));
+    title_below(picture, bottom, &format!("number of the {word}"));
 }
 
 fn words_of(lines: &[RunLine], run: usize, scale: RunScale, word: &str) -> String {
@@ -156,6 +167,7 @@ fn words_of(lines: &[RunLine], run: usize, scale: RunScale, word: &str) -> Strin
 
 #[cfg(test)]
 mod tests {
+    use super::super::svg::WIDE;
     use super::*;
 
     fn line(values: &[Option<f64>]) -> RunLine {
@@ -170,8 +182,8 @@ mod tests {
     #[test]
     fn each_run_that_knows_a_figure_has_a_point_with_its_interval() {
         let lines = [line(&[Some(100.0), None, Some(300.0)])];
-        let drawn =
-            draw("times", &lines, RunScale::Times(Unit::of(None)), ("run", "title")).expect("a picture");
+        let drawn = draw(WIDE, "times", &lines, RunScale::Times, ("run", "title")).expect("a picture");
+        let drawn = drawn.into_string();
         assert_eq!(drawn.matches("<circle").count(), 2);
         assert_eq!(drawn.matches("class=\"interval p99\"").count(), 2);
         assert!(drawn.contains("run 2: p99 not known") && drawn.contains("run 3: p99 300 us"), "{drawn}");
@@ -180,14 +192,15 @@ mod tests {
     #[test]
     fn runs_that_know_nothing_are_no_picture() {
         for lines in [vec![], vec![line(&[])], vec![line(&[None, None])]] {
-            assert_eq!(draw("times", &lines, RunScale::Rates, ("run", "title")), None, "{lines:?}");
+            assert!(draw(WIDE, "times", &lines, RunScale::Rates, ("run", "title")).is_none(), "{lines:?}");
         }
     }
 
     #[test]
     fn a_thousand_runs_have_as_few_numbers_as_ten() {
-        let drawn =
-            draw("rates", &[line(&vec![Some(5.0); 1_000])], RunScale::Rates, ("run", "title")).expect("one");
+        let lines = [line(&vec![Some(5.0); 1_000])];
+        let drawn = draw(WIDE, "rates", &lines, RunScale::Rates, ("run", "title")).expect("one");
+        let drawn = drawn.into_string();
         assert!(drawn.contains(">1,000<") || drawn.contains(">1000<"), "{drawn}");
         assert!(drawn.matches("class=\"tick\"").count() < 20);
     }

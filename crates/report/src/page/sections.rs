@@ -1,5 +1,6 @@
 //! The sections of a page, from the answers to the data.
 
+use maud::{Markup, html};
 use pummel_logic::plan::labels_text;
 use pummel_measure::evidence::provenance::Provenance;
 use pummel_measure::measurement::Status;
@@ -7,22 +8,19 @@ use pummel_measure::recorder::Span;
 use pummel_measure::summary::QUANTILES;
 use pummel_measure::words::{counted, percent};
 
-use super::axis::Unit;
+use super::axis::{known_time, time};
 use super::data::{self, PageData};
-use super::frame::{Framed, details, fields, plan_text, table};
+use super::frame::{Framed, details, fields, figure as figure_of, how, plan_text, section, table};
 use super::heat::{self, COLUMNS_MAX};
-use super::rate::RateColumn;
-use super::svg::escaped;
-use super::throughput::{self, RateMarks, RatePoint};
-use super::words::command_line;
-use super::{anatomy, curve, rate, series, surroundings, words};
+use super::rate::{self, RateColumn, RatePlan};
+use super::svg::{WORDS_MAX, in_layouts};
+use super::words::{self, command_line, cut_name, figure};
+use super::{anatomy, curve, series, surroundings};
 use crate::VERSION;
 use crate::document::{
-    CacheResult, CurveDocument, Document, Figure, FiveTimes, IntervalResult, OpResult, OpsResult,
-    TimeFigures, reads,
+    CacheResult, Document, FiveTimes, IntervalResult, OpResult, OpsResult, TimeFigures, reads,
 };
 use crate::numbers::{grouped, number};
-use crate::run_figures::lag_words;
 use crate::stored::PAGE_DATA;
 
 /// Rows of a table below a picture at most.
@@ -34,58 +32,46 @@ const SERVICE_COLUMNS_MAX: usize = 120;
 /// Of more kinds of machines than this only the first are named.
 const MACHINES_SHOWN_MAX: usize = 8;
 
-/// The median response of all requests in microseconds, or what it is more than.
-pub fn median_us(document: &Document) -> Option<f64> {
-    match document.totals.times.of_span(Span::Response).at("p50") {
-        Figure::Known(us) | Figure::Above(us) => Some(us),
-        Figure::Absent => None,
-    }
-}
-
 /// The sections of a run, with the heat map of service times where that is wanted.
-pub fn of_run(document: &Document, unit: Unit, has_service_heat: bool) -> String {
-    let mut text = answers_in(document, unit);
-    text += &requests(document, unit);
-    text += &phases(document, unit);
-    text += &cache(document);
-    text += &percentiles(document, unit);
-    text += &over_time(document, unit);
-    if has_service_heat {
-        text += &service_over_time(document, unit, length_of(document));
+pub fn of_run(document: &Document, has_service_heat: bool) -> Markup {
+    let length_s = length_of(document);
+    html! {
+        (answers(document))
+        (requests(document))
+        (phases(document))
+        (cache(document))
+        (percentiles(document))
+        (over_time(document))
+        @if has_service_heat { (service_over_time(document, length_s)) }
+        (rates(document))
+        (surroundings::own_figures(document, length_s))
+        (parts(document))
+        (surroundings::sections(document, length_s))
+        (surroundings::verified(document))
+        (errors(document))
+        (how_it_was_run(document))
     }
-    text += &rates(document);
-    text += &parts(document, unit);
-    text += &surroundings::sections(document, unit, length_of(document));
-    text += &surroundings::verified(document);
-    text += &errors(document);
-    text += &how_it_was_run(document);
-    text
 }
 
-/// What a result says of itself, with times in its own unit.
-pub fn answers(document: &Document) -> String {
-    answers_in(document, Unit::of(median_us(document)))
-}
-
-fn answers_in(document: &Document, unit: Unit) -> String {
+/// What a result says of itself.
+pub fn answers(document: &Document) -> Markup {
     let trust = document.trust.as_ref().map_or(String::new(), |trust| trust.says.clone());
     let limit = document.verdict.as_ref().map_or(String::new(), |verdict| verdict.says.clone());
-    let reason = document.reason.clone().unwrap_or_default();
     let resources = document.verdict.iter().flat_map(|verdict| &verdict.headroom);
     let used: Vec<String> =
         resources.map(|used| format!("{} {}", used.resource, percent(used.used_percent / 100.0))).collect();
     fields(&[
-        ("Reason", reason),
+        ("Reason", document.reason.clone().unwrap_or_default()),
         ("Trust", trust),
         ("Limit", limit),
         ("Used", used.join(", ")),
-        ("Not steady", not_steady(document, unit)),
+        ("Not steady", not_steady(document)),
         ("No intervals", document.certainty_missing.clone().unwrap_or_default()),
     ])
 }
 
 /// Why a run was not steady; nothing where it was, or where that is not known.
-fn not_steady(document: &Document, unit: Unit) -> String {
+fn not_steady(document: &Document) -> String {
     let parts = document.merged.iter().filter(|part| part.steady == Some(false));
     let names: Vec<&str> = parts.map(|part| part.file.as_str()).collect();
     match &document.change {
@@ -95,7 +81,7 @@ fn not_steady(document: &Document, unit: Unit) -> String {
         Some(change) => {
             let text = |value: Option<f64>| match (change.figure.as_str(), value) {
                 (_, None) => "not known".to_owned(),
-                ("p50", Some(us)) => unit.text(us),
+                ("p50", Some(us)) => time(us),
                 ("rate", Some(rate)) => format!("{}/s", number(rate)),
                 (_, Some(share)) => format!("{:.1} %", share * 100.0),
             };
@@ -105,15 +91,7 @@ fn not_steady(document: &Document, unit: Unit) -> String {
     }
 }
 
-fn figure(figure: Figure, unit: Unit) -> String {
-    match figure {
-        Figure::Known(us) => unit.plain(us),
-        Figure::Above(us) => format!("> {}", unit.plain(us)),
-        Figure::Absent => "-".to_owned(),
-    }
-}
-
-fn requests(document: &Document, unit: Unit) -> String {
+fn requests(document: &Document) -> Markup {
     let times = ["p50", "p90", "p99", "p99.9", "p99.99", "max"];
     let mut names = vec!["", "due", "completed", "per second", "hit %", "errors", "unfinished", "unsent"];
     names.extend(times);
@@ -134,7 +112,7 @@ fn requests(document: &Document, unit: Unit) -> String {
             grouped(op.unfinished),
             grouped(op.unsent),
         ];
-        cells.extend(times.map(|name| figure(response.at(name), unit)));
+        cells.extend(times.map(|name| figure(response.at(name))));
         cells
     };
     let mut rows: Vec<Vec<String>> =
@@ -150,15 +128,19 @@ fn requests(document: &Document, unit: Unit) -> String {
         }
         rows.push(row("all", &all, document.totals.times.of_span(Span::Response)));
     }
-    let what =
-        format!("Response times in {}: from when a request was due until its reply had arrived.", unit.name);
-    let spans = details("The five times of each operation", &span_table(document, unit));
-    format!("<h2>Requests</h2>\n{}<p class=\"how\">{}</p>\n{spans}", table(&names, &rows), escaped(&what))
+    section(
+        "Requests",
+        html! {
+            (table(&names, &rows))
+            (how("Response times: from when a request was due until its reply had arrived."))
+            (details("The five times of each operation", span_table(document)))
+        },
+    )
 }
 
 /// What the clients saw of the cache behind the servers; nothing of runs whose misses are not told apart.
-fn cache(document: &Document) -> String {
-    let Some(all) = &document.cache else { return String::new() };
+fn cache(document: &Document) -> Markup {
+    let Some(all) = &document.cache else { return Markup::default() };
     let looked_up = |ops: &OpsResult, of: fn(&OpResult) -> u64| {
         ops.iter().filter(|(name, _)| reads(name)).map(|(_, op)| of(op)).sum::<u64>()
     };
@@ -203,24 +185,31 @@ fn cache(document: &Document) -> String {
         slice.cache.as_ref().map(|cache| row(first, &slice.ops, cache))
     };
     let over_time: Vec<Vec<String>> = slices.filter_map(of_slice).collect();
-    let how = "Misses by cause: keys that were never stored, that do not exist, whose last store by the same worker had expired, \
+    let causes = "Misses by cause: keys that were never stored, that do not exist, whose last store by the same worker had expired, \
                and all others, such as evicted ones.";
-    let details = details("While the run went on", &table(&names, &over_time));
     let (hits, misses) = (looked_up(&document.ops, |op| op.hits), looked_up(&document.ops, |op| op.misses));
     let statement = match hits + misses {
         0 => "Hits and misses".to_owned(),
         keys => format!("{:.1} % of the keys read were found", 100.0 * hits as f64 / keys as f64),
     };
-    format!("<h2>{statement}</h2>\n{}<p class=\"how\">{how}</p>\n{details}", table(&names, &rows))
+    section(
+        &statement,
+        html! {
+            (table(&names, &rows))
+            (how(causes))
+            (details("While the run went on", table(&names, &over_time)))
+        },
+    )
 }
 
 /// The parts of a load that changed by plan, each with figures of its own; nothing of other runs.
-fn phases(document: &Document, unit: Unit) -> String {
+fn phases(document: &Document) -> Markup {
     if document.phases.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let times = ["p50", "p90", "p99", "p99.9", "max"];
-    let mut names = vec!["phase", "from s", "seconds", "due", "per second", "errors", "unfinished", "unsent"];
+    let mut names =
+        vec!["phase", "from s", "seconds", "due", "due per second", "errors", "unfinished", "unsent"];
     names.extend(times);
     let rows: Vec<Vec<String>> = document
         .phases
@@ -240,7 +229,7 @@ fn phases(document: &Document, unit: Unit) -> String {
                 sum(|op| op.unsent),
             ];
             let response = phase.totals.times.of_span(Span::Response);
-            cells.extend(times.map(|name| figure(response.at(name), unit)));
+            cells.extend(times.map(|name| figure(response.at(name))));
             cells
         })
         .collect();
@@ -253,32 +242,28 @@ fn phases(document: &Document, unit: Unit) -> String {
         .collect();
     let slowest = each.iter().max_by(|one, other| one.1.total_cmp(&other.1));
     let statement = match slowest {
-        Some((name, us)) if each.len() > 1 => format!("Slowest phase: {name}, p99 {}", unit.text(*us)),
+        Some((name, us)) if each.len() > 1 => format!("Slowest phase: {name}, p99 {}", time(*us)),
         _ => "Phases".to_owned(),
     };
-    let what = format!(
-        "A request belongs to the phase in which it was due. Due per second; response times in {}.",
-        unit.name
-    );
-    format!(
-        "<h2>{}</h2>\n{}<p class=\"how\">{}</p>\n",
-        escaped(&statement),
-        table(&names, &rows),
-        escaped(&what)
-    )
+    let what =
+        how("A request belongs to the phase in which it was due. Rates are of requests that were due.");
+    section(&statement, html! { (table(&names, &rows)) (what) })
 }
 
-fn span_table(document: &Document, unit: Unit) -> String {
+fn span_table(document: &Document) -> Markup {
     let mut names = vec!["operation", "time", "min", "mean"];
     names.extend(QUANTILES.map(|(name, _)| name));
     names.push("max");
     let rows_of = |name: &str, times: &FiveTimes| {
         let row = |span: Span| {
             let figures = times.of_span(span);
-            let exact = |us: Option<f64>| us.map_or("-".to_owned(), |us| unit.plain(us));
-            let mut cells =
-                vec![name.to_owned(), span.name().to_owned(), exact(figures.min), exact(figures.mean)];
-            cells.extend(figures.quantiles().map(|(_, quantile)| figure(quantile, unit)));
+            let mut cells = vec![
+                name.to_owned(),
+                span.name().to_owned(),
+                known_time(figures.min),
+                known_time(figures.mean),
+            ];
+            cells.extend(figures.quantiles().map(|(_, quantile)| figure(quantile)));
             cells
         };
         Span::ALL.map(row)
@@ -289,20 +274,24 @@ fn span_table(document: &Document, unit: Unit) -> String {
     table(&names, &rows)
 }
 
-fn percentiles(document: &Document, unit: Unit) -> String {
+fn percentiles(document: &Document) -> Markup {
     let drawn = series::curve_of(document);
-    let statement = words::of_curve(document, unit);
+    let statement = words::of_curve(document);
     // Wait and lag of what got no answer are no picture of answers.
-    let picture = curve::draw("curve", &drawn, unit, &statement).filter(|_| document.totals.completed > 0);
+    let picture = in_layouts(|layout| curve::draw(layout, "curve", &drawn, &statement))
+        .filter(|_| document.totals.completed > 0);
+    let ops = series::op_curves_of(document);
+    let title = "Response times of each operation";
+    let panels = in_layouts(|layout| curve::draw_panels(layout, "ops", &ops, title)).map(|panels| {
+        html! { h3 { (title) } (figure_of(&panels, "", "Grey: the response of all requests.")) }
+    });
     let rows: Vec<Vec<String>> = QUANTILES
         .iter()
         .map(|(name, _)| {
             let spans = [Span::Response, Span::Service, Span::Wait, Span::Lag];
-            let cells = spans.map(|span| figure(document.totals.times.of_span(span).at(name), unit));
+            let cells = spans.map(|span| figure(document.totals.times.of_span(span).at(name)));
             let ends = document.totals.times.of_span(Span::Response).ci.as_ref().and_then(|ci| ci.get(name));
-            let end = |at: usize| {
-                ends.map_or(String::new(), |ends| ends[at].map_or("?".to_owned(), |us| unit.plain(us)))
-            };
+            let end = |at: usize| ends.map_or(String::new(), |ends| ends[at].map_or("?".to_owned(), time));
             [vec![(*name).to_owned()], cells.to_vec(), vec![end(0), end(1)]].concat()
         })
         .collect();
@@ -313,6 +302,12 @@ fn percentiles(document: &Document, unit: Unit) -> String {
     if !drawn.whiskers.is_empty() {
         how += " Broad bars, and the pale band between them: 95 % intervals within this run.";
     }
+    if drawn.whiskers.iter().any(|whisker| whisker.high_us.is_none()) {
+        how += " Arrow: no upper end is known.";
+    }
+    if !drawn.goals.is_empty() {
+        how += " Short bars with a foot: what the quantile may be at most by the goal.";
+    }
     if drawn.lines.iter().any(|line| line.is_open) {
         how += " Triangle: what lies beyond got no answer.";
     }
@@ -322,28 +317,28 @@ fn percentiles(document: &Document, unit: Unit) -> String {
     if drawn.is_doubtful {
         how += " Striped edge: a part of these times was added by pummel itself.";
     }
-    Framed {
+    let framed = Framed {
         statement,
         picture,
         instead: "No request was answered, so there are no times to draw. The reason stands above, and errors below.",
         how,
         numbers: table(&names, &rows),
         axis: "quantile",
-    }
-    .text()
+    };
+    html! { (framed.markup()) (panels.unwrap_or_default()) }
 }
 
-fn over_time(document: &Document, unit: Unit) -> String {
+fn over_time(document: &Document) -> Markup {
     let columns = series::heat_of(document);
-    let statement = words::of_heat(&columns, unit);
+    let statement = words::of_heat(&columns);
     let length_s = length_of(document);
-    let picture = heat::draw("heat", &columns, length_s, unit, &statement);
+    let picture = in_layouts(|layout| heat::draw(layout, "heat", &columns, length_s, &statement));
     let rows: Vec<Vec<String>> = heat::merged(&columns, ROWS_MAX)
         .iter()
         .map(|column| {
             let at = |quantile| {
                 let ns = column.sketch.quantile(quantile, column.unanswered);
-                ns.map_or("-".to_owned(), |ns| unit.plain(ns as f64 / 1e3))
+                known_time(ns.map(|ns| ns as f64 / 1e3))
             };
             vec![
                 format!("{:.1}", column.at_s),
@@ -374,20 +369,17 @@ fn over_time(document: &Document, unit: Unit) -> String {
         numbers: table(&names, &rows),
         axis: "time",
     }
-    .text()
+    .markup()
 }
 
 /// The heat map of the service times, which is opened on demand; nothing where there is none.
-fn service_over_time(document: &Document, unit: Unit, length_s: f64) -> String {
+fn service_over_time(document: &Document, length_s: f64) -> Markup {
     let columns = heat::merged(&series::service_heat_of(document), SERVICE_COLUMNS_MAX);
     let title = "Service times over time";
-    let picture = heat::draw("heat-service", &columns, length_s, unit, title);
-    let figure = picture.map(|picture| {
-        format!(
-            "<figure class=\"wide\" data-axis=\"time\">\n{picture}<div class=\"readout\" aria-live=\"polite\"></div>\n</figure>\n"
-        )
-    });
-    figure.map_or(String::new(), |figure| details("Service times instead", &figure))
+    let picture = in_layouts(|layout| heat::draw(layout, "heat-service", &columns, length_s, title));
+    picture.map_or(Markup::default(), |picture| {
+        details("Service times instead", figure_of(&picture, "time", ""))
+    })
 }
 
 /// How long the pictures over time are: the measured phase, or the end of its last interval.
@@ -396,16 +388,16 @@ fn length_of(document: &Document) -> f64 {
     document.seconds.max(end)
 }
 
-fn rates(document: &Document) -> String {
+fn rates(document: &Document) -> Markup {
     let columns = series::rates_of(document);
     let statement = words::of_rate(document);
     let length_s = length_of(document);
     let is_complete = document.status == Status::Complete;
     let planned_s = series::planned_s(document).filter(|_| !is_complete).unwrap_or(0.0);
     let asked = series::asked_rate(document);
-    let phases: Vec<(f64, String)> =
-        document.phases.iter().map(|phase| (phase.at_s, phase.name.clone())).collect();
-    let picture = rate::draw("rate", &columns, (length_s, planned_s), asked, &phases, &statement);
+    let parts = document.phases.iter().map(|phase| (phase.at_s, phase.name.clone())).collect();
+    let plan = RatePlan { asked, parts, planned_s };
+    let picture = in_layouts(|layout| rate::draw(layout, "rate", &columns, length_s, &plan, &statement));
     let is_wrong = |column: &RateColumn| column.wrong.iter().any(|(_, count)| *count > 0);
     let has_failed = |column: &RateColumn| column.requests > column.completed;
     let mut how = "How to read it: the thick line is what was completed.".to_owned();
@@ -421,7 +413,7 @@ fn rates(document: &Document) -> String {
     if columns.iter().any(is_wrong) {
         how += " The bars below are errors and requests without an answer.";
     }
-    if !phases.is_empty() {
+    if !plan.parts.is_empty() {
         how += " Dotted lines part the phases.";
     }
     how += " A request is counted in the interval in which it ended.";
@@ -452,18 +444,18 @@ fn rates(document: &Document) -> String {
         numbers: table(&["at s", "seconds", "completed", "per second", "errors"], &rows),
         axis: "time",
     }
-    .text()
+    .markup()
 }
 
-fn parts(document: &Document, unit: Unit) -> String {
+fn parts(document: &Document) -> Markup {
     let bands = series::bands_of(document);
     let statement = words::of_bands(&bands);
-    let picture = anatomy::draw("anatomy", &bands, unit, &statement);
+    let picture = in_layouts(|layout| anatomy::draw(layout, "anatomy", &bands, &statement));
     let rows: Vec<Vec<String>> = bands
         .iter()
         .map(|band| {
             let parts = [band.response_us(), band.wait_us, band.lag_us, band.service_us];
-            let mean = |us: f64| if band.count == 0 { "-".to_owned() } else { unit.plain(us) };
+            let mean = |us: f64| if band.count == 0 { "-".to_owned() } else { time(us) };
             [vec![band.name.clone(), grouped(band.count)], parts.map(mean).to_vec()].concat()
         })
         .collect();
@@ -490,19 +482,19 @@ fn parts(document: &Document, unit: Unit) -> String {
         numbers: table(&["requests", "count", "mean response", "wait", "lag", "service"], &rows),
         axis: "",
     }
-    .text()
+    .markup()
 }
 
-fn errors(document: &Document) -> String {
+fn errors(document: &Document) -> Markup {
     if document.error_messages.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let rows: Vec<Vec<String>> = document
         .error_messages
         .iter()
         .map(|(words, count)| vec![words.to_owned(), grouped(*count)])
         .collect();
-    format!("<h2>What the servers said</h2>\n{}", table(&["message", "times"], &rows))
+    section("What the servers said", table(&["message", "times"], &rows))
 }
 
 /// The descriptions of machines, each once with the number of those that it is of.
@@ -523,7 +515,7 @@ fn alike(machines: impl Iterator<Item = String>) -> String {
     each.chain(more).collect::<Vec<_>>().join("; ")
 }
 
-fn how_it_was_run(document: &Document) -> String {
+fn how_it_was_run(document: &Document) -> Markup {
     let machines = document.evidence.iter().flat_map(|evidence| &evidence.servers);
     let servers: Vec<String> = machines
         .filter_map(|server| {
@@ -548,193 +540,23 @@ fn how_it_was_run(document: &Document) -> String {
     let facts = fields(&facts);
     // The names of an anonymous plan are not those of its servers and keys.
     let again = match (document.plan.anonymous, document.plan.has_masked_command()) {
-        (true, _) => "Names are left out, so that this is not the plan of the same run.",
-        (false, true) => "Passwords in the command are masked, so that this is not the plan of the same run.",
-        (false, false) => "Saved as a file, this runs again with <code>pummel run --plan FILE</code>.",
+        (true, _) => html! { "Names are left out, so that this is not the plan of the same run." },
+        (false, true) => {
+            html! { "Passwords in the command are masked, so that this is not the plan of the same run." }
+        }
+        (false, false) => {
+            html! { "Saved as a file, this runs again with " code { "pummel run --plan FILE" } "." }
+        }
     };
-    let plan = format!(
-        "<p><button type=\"button\" data-copy=\"plan\" hidden=\"hidden\">Copy</button> {again}</p>\n{}",
-        plan_text(&document.plan, "plan")
-    );
-    format!("<h2>How it was run</h2>\n{facts}{}", details("The plan", &plan))
-}
-
-/// What the marks of picture 5 mean, as far as it has them.
-fn how_to_read_rates(points: &[RatePoint], has_goals: bool, over: Option<&str>) -> String {
-    let has = |is: fn(&RatePoint) -> bool| points.iter().any(is);
-    let marks = [
-        (has_goals, "filled points are runs that met the goals, hollow ones missed them"),
-        (has(|point| !point.is_carried), "crosses are rates that were not carried"),
-        (has(|point| point.is_generators), "in grey points the generator was the limit"),
-        (has(|point| !point.intervals_us.is_empty()), "vertical bars are 95 % intervals within a run"),
-    ];
-    let marks: Vec<&str> =
-        marks.into_iter().filter(|(is_there, _)| *is_there).map(|(_, words)| words).collect();
-    let levels = over.map_or(String::new(), |what| format!(" The numbers above the axis count the {what}."));
-    match marks.is_empty() {
-        true => format!("How to read it: each point is a run.{levels}"),
-        false => format!("How to read it: {}.{levels}", marks.join("; ")),
-    }
-}
-
-/// p99 of the runs with the lowest and the highest rate that know it, of those that were asked for a rate.
-fn statement_of_rates(points: &[RatePoint], unit: Unit) -> Option<String> {
-    let p99 =
-        |point: &RatePoint| point.response_us.iter().find(|(name, _)| name == "p99").and_then(|(_, us)| *us);
-    let mut known: Vec<(f64, f64)> = points
-        .iter()
-        .filter(|point| point.asked.is_some())
-        .filter_map(|point| Some((point.rate, p99(point)?)))
-        .collect();
-    known.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let (first, last) = (known.first()?, known.last()?);
-    (known.len() > 1 && number(first.0) != number(last.0)).then(|| {
-        format!(
-            "p99 {} at {} completed per second, {} at {}",
-            unit.text(first.1),
-            number(first.0),
-            unit.text(last.1),
-            number(last.0)
-        )
-    })
-}
-
-/// The sections of a search or a scan.
-pub fn of_curve(document: &CurveDocument) -> String {
-    let points: Vec<RatePoint> = document
-        .runs
-        .iter()
-        .map(|run| RatePoint {
-            asked: run.asked_rate,
-            level: run.level.as_ref().map(|level| (level.of.clone(), level.n)),
-            intervals_us: run
-                .response_ci_us
-                .iter()
-                .filter_map(|(name, [low, high])| Some((name.to_owned(), ((*low)?, (*high)?))))
-                .collect(),
-            rate: run.rate,
-            response_us: run.times(),
-            is_met: run.met,
-            is_carried: run.carried,
-            is_generators: run.limit == "generator",
-        })
-        .collect();
-    let marks = RateMarks {
-        limits_us: document.goals.iter().map(|goal| goal.limit_us).collect(),
-        found: document.found_rate,
+    let plan = html! {
+        p { button type="button" data-copy="plan" hidden { "Copy" } " " (again) }
+        (plan_text(&document.plan, "plan"))
     };
-    let median = document.runs.iter().find_map(|run| run.response_us.get("p50").copied().flatten());
-    let unit = Unit::of(median);
-    let over = document.runs.iter().find_map(|run| run.level.as_ref()).map(|level| level.of.as_str());
-    let title = match over {
-        Some("threads") => "Throughput and response times by number of threads",
-        Some(_) => "Throughput and response times by number of connections",
-        None => "How response times grow with the rate",
-    };
-    let statement = statement_of_rates(&points, unit).unwrap_or_else(|| title.to_owned());
-    let picture = throughput::draw("throughput", &points, &marks, unit, title);
-    let time = |us: Option<f64>| us.map_or("-".to_owned(), |us| unit.plain(us));
-    let rows: Vec<Vec<String>> = document
-        .runs
-        .iter()
-        .map(|run| {
-            let asked = match (run.asked_rate, &run.level) {
-                (Some(rate), _) => number(rate),
-                (None, Some(level)) => format!("{} {}", level.n, level.of),
-                (None, None) => "closed loop".to_owned(),
-            };
-            let rate_ends = run
-                .rate_ci
-                .map_or(String::new(), |[low, high]| format!(" ({} .. {})", number(low), number(high)));
-            let mut cells = vec![asked, format!("{}{rate_ends}", number(run.rate))];
-            cells.extend(run.times().into_iter().map(|(name, us)| {
-                let ends = run.response_ci_us.get(&name).and_then(|[low, high]| Some(((*low)?, (*high)?)));
-                let ends = ends.map_or(String::new(), |(low, high)| {
-                    format!(" ({} .. {})", unit.plain(low), unit.plain(high))
-                });
-                format!("{}{ends}", time(us))
-            }));
-            cells.push(run.role.clone());
-            let carried = if run.carried { "yes" } else { "no" };
-            let outcome = run.outcome.headline().map_or_else(String::new, |word| format!(", {word}"));
-            cells.push(format!("{carried}{outcome}"));
-            cells.push(run.met.map_or("-", |met| if met { "met" } else { "missed" }).to_owned());
-            cells.push(run.limit.clone());
-            cells
-        })
-        .collect();
-    let mut names = vec!["asked/s", "done/s"];
-    names.extend(QUANTILES.map(|(name, _)| name));
-    names.extend(["role", "carried", "goal", "limit"]);
-    let numbers = table(&names, &rows);
-    let search = document.search.as_ref();
-    let limit = search
-        .and_then(|search| Some((search.low?, search.high?)))
-        .filter(|_| search.is_some_and(|search| !search.at_least));
-    let limit = limit.map_or(String::new(), |(low, high)| {
-        let carried = search.and_then(|search| search.not_carried).map_or("", |_| {
-            ", where requests were no longer answered as fast as they were asked; the times would allow more"
-        });
-        format!("between {} and {} requests per second{carried}", number(low), number(high))
-    });
-    let at_least = search
-        .filter(|search| search.at_least)
-        .map_or(String::new(), |_| "the goal was met up to the greatest rate that was tried".to_owned());
-    let limited = document.runs.iter().filter(|run| run.limit == "generator").count();
-    let generator_limited = match limited {
-        0 => String::new(),
-        some => format!("was the limit in {some} of {} runs", document.runs.len()),
-    };
-    let doubtful = document.runs.iter().filter(|run| !run.trust).count();
-    let mostly =
-        |name: &str| document.runs.iter().filter(|run| run.mostly_lag.iter().any(|one| one == name)).count();
-    let names = QUANTILES.iter().map(|(name, _)| *name);
-    let doubts = lag_words(document.runs.len(), doubtful, names, mostly).join(" ");
-    let why = search.and_then(|search| search.reason.clone()).unwrap_or_default();
-    let reason = fields(&[
-        ("Reason", document.reason.clone().unwrap_or_default()),
-        ("The limit", limit),
-        ("At least", at_least),
-        ("Why", why),
-        ("Generator", generator_limited),
-        ("Trust", doubts),
-        ("Labels", labels_text(&document.labels)),
-    ]);
-    let drawn = picture.is_some();
-    let framed = Framed {
-        statement,
-        picture,
-        instead: "A picture needs two runs whose times are known.",
-        how: how_to_read_rates(&points, !document.goals.is_empty(), over),
-        numbers: numbers.clone(),
-        axis: "",
-    };
-    let text = framed.text();
-    let sections = if drawn || document.runs.is_empty() {
-        format!("{reason}{text}")
-    } else {
-        format!("{reason}{text}{numbers}")
-    };
-    sections + &how_a_series_was_run(document)
-}
-
-/// The command line and the plan of a series of runs; nothing where its result does not hold them.
-fn how_a_series_was_run(document: &CurveDocument) -> String {
-    let Some(plan) = &document.plan else { return String::new() };
-    let version = format!("{} {}", document.tool.name, document.tool.version);
-    let facts = fields(&[
-        ("Command", command_line(&document.argv)),
-        ("Servers", plan.servers.join(", ")),
-        ("Made by", version.trim().to_owned()),
-    ]);
-    format!(
-        "<h2>How it was run</h2>\n{facts}{}",
-        details("The plan of the first run", &plan_text(plan, "plan"))
-    )
+    section("How it was run", html! { (facts) (details("The plan", plan)) })
 }
 
 /// What the words of pages mean.
-fn meanings() -> String {
+fn meanings() -> Markup {
     let words = fields(&[
         (
             "response",
@@ -758,9 +580,8 @@ fn meanings() -> String {
                 .to_owned(),
         ),
     ]);
-    format!(
-        "<h2>What the words mean</h2>\n<p>Of every request, response = wait + lag + service.</p>\n{words}"
-    )
+    let rule = html! { p { "Of every request, response = wait + lag + service." } };
+    section("What the words mean", html! { (rule) (words) })
 }
 
 /// What the data of a page are.
@@ -777,28 +598,36 @@ pub enum DataKind {
 }
 
 /// What the words mean, the data of a run or a series, and the versions that measured and drew.
-pub fn footer(version: &str, data: Option<PageData>, kind: DataKind) -> String {
-    format!(
-        "{}<p class=\"dim\">Measured by pummel {}, drawn by pummel {VERSION}.</p>\n",
-        footer_of(data, kind),
-        escaped(version)
-    )
+pub fn footer(version: &str, data: Option<PageData>, kind: DataKind) -> Markup {
+    html! {
+        (footer_of(data, kind))
+        p.dim { "Measured by pummel " (cut_name(version, WORDS_MAX)) ", drawn by pummel " (VERSION) "." }
+    }
 }
 
 /// What the words mean, and the data of the page.
-pub fn footer_of(data: Option<PageData>, kind: DataKind) -> String {
-    let link = data.map_or(String::new(), |PageData { base64, missing }| {
-        let missing = missing.map_or(String::new(), |words| format!(" ({})", escaped(&words)));
-        let (what, reader) = match kind {
-            DataKind::Run => ("result", " <code>pummel show</code> also takes this page."),
-            DataKind::Series => ("result", " <code>pummel show --format json</code> also takes this page."),
-            DataKind::Several => ("result", " <code>pummel show</code> also takes this page."),
-            DataKind::Comparison => ("comparison", ""),
-        };
-        format!(
-            "<p class=\"download\"><a download=\"pummel-{what}.json.gz\" {PAGE_DATA}{base64}\">Download the {what}</a> as JSON, \
-             packed by gzip{missing}.{reader}</p>\n"
-        )
-    });
-    meanings() + &link
+pub fn footer_of(data: Option<PageData>, kind: DataKind) -> Markup {
+    let what = if kind == DataKind::Comparison { "comparison" } else { "result" };
+    let reader = match kind {
+        DataKind::Run | DataKind::Several => Some("pummel show"),
+        DataKind::Series => Some("pummel show --format json"),
+        DataKind::Comparison => None,
+    };
+    html! {
+        (meanings())
+        @if let Some(PageData { base64, missing }) = data {
+            p.download {
+                a download=(format!("pummel-{what}.json.gz")) href=(data_link(&base64)) { "Download the " (what) }
+                " as JSON, packed by gzip"
+                @if let Some(missing) = missing { " (" (missing) ")" }
+                "."
+                @if let Some(reader) = reader { " " code { (reader) } " also takes this page." }
+            }
+        }
+    }
+}
+
+/// The address of the data of a page, which [`PAGE_DATA`] finds in the page again.
+fn data_link(base64: &str) -> String {
+    format!("{}{base64}", PAGE_DATA.trim_start_matches("href=\""))
 }

@@ -11,13 +11,13 @@ use super::anatomy::Band;
 use super::curve::{CurveLine, CurvePicture, GoalMark, Whisker};
 use super::heat::HeatColumn;
 use super::rate::RateColumn;
-use crate::document::{Document, OpResult};
+use crate::document::{Document, OpResult, reads};
 
 /// Points of a percentile curve for each nine.
 const STEPS: u32 = 24;
 
-/// Operations that have a line of their own at most.
-const OPS_DRAWN: usize = 3;
+/// Operations that have a panel of their own at most.
+const OPS_DRAWN: usize = 8;
 
 /// A quantile, from 0 to 1, as nines: -log10(1 - quantile).
 pub fn nines_of(quantile: f64) -> f64 {
@@ -36,6 +36,12 @@ pub fn histogram_of(document: &Document, span: Span) -> Option<Histogram> {
 /// Requests of the measured phase that got no answer.
 pub fn unanswered(document: &Document) -> u64 {
     document.ops.iter().map(|(_, op)| op.unanswered()).sum()
+}
+
+/// Keys that reads found, and those that they looked for.
+pub fn looked_up(document: &Document) -> (u64, u64) {
+    let reading = document.ops.iter().filter(|(name, _)| reads(name));
+    reading.fold((0, 0), |(found, keys), (_, op)| (found + op.hits, keys + op.hits + op.misses))
 }
 
 /// The line of a histogram and of requests that took longer than all in it.
@@ -66,7 +72,7 @@ pub fn line_of(name: &str, class: &'static str, histogram: &Histogram, unanswere
     }
 }
 
-/// Picture 1: response, service, wait and lag of all requests, and the response of up to three operations.
+/// Picture 1: response, service, wait and lag of all requests.
 pub fn curve_of(document: &Document) -> CurvePicture {
     let unanswered = unanswered(document);
     let mut lines = Vec::new();
@@ -79,15 +85,6 @@ pub fn curve_of(document: &Document) -> CurvePicture {
                 _ => unanswered,
             };
             lines.push(line_of(span.name(), span.name(), &histogram, beyond));
-        }
-    }
-    let ops: Vec<(&str, &OpResult)> = document.ops.iter().collect();
-    if (2..=OPS_DRAWN).contains(&ops.len()) {
-        for (number, (name, op)) in ops.into_iter().enumerate() {
-            if let Some(Ok(histogram)) = op.histogram(Span::Response) {
-                let class = ["op1", "op2", "op3"][number];
-                lines.push(line_of(name, class, &histogram, op.unanswered()));
-            }
         }
     }
     lines.retain(|line| !line.points.is_empty());
@@ -110,6 +107,19 @@ pub fn curve_of(document: &Document) -> CurvePicture {
         whiskers: whiskers.collect(),
         is_doubtful: !document.is_trusted(),
     }
+}
+
+/// The response of all requests, and of each operation where there are several; empty where a result lacks histograms.
+pub fn op_curves_of(document: &Document) -> Vec<CurveLine> {
+    let Some(all) = histogram_of(document, Span::Response).filter(|_| document.ops.iter().count() > 1) else {
+        return Vec::new();
+    };
+    let each = document.ops.iter().take(OPS_DRAWN).filter_map(|(name, op)| {
+        let histogram = op.histogram(Span::Response)?.ok()?;
+        Some(line_of(name, "response", &histogram, op.unanswered()))
+    });
+    let all = line_of("all", "response", &all, unanswered(document));
+    std::iter::once(all).chain(each).filter(|line| !line.points.is_empty()).collect()
 }
 
 /// How sure the response times of all requests are: nines, and the ends in microseconds where both are known.

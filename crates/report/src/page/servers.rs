@@ -1,8 +1,9 @@
-//! Picture 8, the servers' own: what servers say of themselves while the run goes on, a row of panels for each.
+//! Picture 8, the servers' own: what servers say of themselves while the run goes on, a strip for each figure.
 
-use super::axis::{CountAxis, round_text};
-use super::svg::{Anchor, LEFT, Picture, RIGHT};
-use crate::numbers::number;
+use maud::Markup;
+
+use super::axis::{CountAxis, SecondsAxis, round_text};
+use super::svg::{Anchor, Layout, Picture};
 
 /// Servers that are drawn at most.
 pub const SERVERS_MAX: usize = 8;
@@ -32,77 +33,103 @@ pub struct ServerPanels {
     pub figures: Vec<ServerFigure>,
 }
 
-const COLUMNS: usize = 3;
-const HEIGHT: f64 = 76.0;
-const GAP: f64 = 44.0;
-const ROW: f64 = HEIGHT + 30.0;
-const HEADING: f64 = 22.0;
+/// Classes of the lines of servers, in order.
+const CLASSES: [&str; SERVERS_MAX] = ["c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
+
+const HEIGHT: f64 = 52.0;
+const ROW: f64 = HEIGHT + 24.0;
+const LEGEND_ROW: f64 = 16.0;
 
 /// Height of a figure beside its line.
 const FIGURE_HEIGHT: f64 = 11.0;
 
-/// The picture over `length_s` seconds; `None` where no server tells anything.
-pub fn draw(name: &str, servers: &[ServerPanels], length_s: f64, title: &str) -> Option<String> {
-    let servers: Vec<&ServerPanels> =
-        servers.iter().filter(|server| !server.figures.is_empty()).take(SERVERS_MAX).collect();
-    if servers.is_empty() {
-        return None;
-    }
-    let rows = |server: &ServerPanels| server.figures.len().div_ceil(COLUMNS);
-    let height: f64 = servers.iter().map(|server| HEADING + ROW * rows(server) as f64).sum();
-    let mut picture = Picture::new(height + 16.0);
-    let width = (RIGHT + 70.0 - LEFT - GAP * (COLUMNS - 1) as f64) / COLUMNS as f64;
-    let (mut top, mut said) = (0.0, Vec::new());
-    for server in servers {
-        picture.words("strong", (LEFT - 50.0, top + 14.0), Anchor::Start, &server.address);
-        for (place, figure) in server.figures.iter().enumerate() {
-            let left = LEFT + (place % COLUMNS) as f64 * (width + GAP);
-            let above = top + HEADING + (place / COLUMNS) as f64 * ROW + 14.0;
-            panel(&mut picture, figure, (left, above, width), length_s);
-            said.push((left, width, (above, above + HEIGHT), words_of(server, figure)));
+/// The picture over `length_s` seconds; `None` where no server tells anything. Its strips have the axis of the other pictures over
+/// time, a strip for each figure, a line in it for each server.
+pub fn draw(
+    layout: Layout,
+    name: &str,
+    servers: &[ServerPanels],
+    length_s: f64,
+    title: &str,
+) -> Option<Markup> {
+    let told = servers.iter().filter(|server| !server.figures.is_empty()).take(SERVERS_MAX);
+    let servers: Vec<(&ServerPanels, &str)> = told.zip(CLASSES).collect();
+    let mut names: Vec<&str> = Vec::new();
+    for figure in servers.iter().flat_map(|(server, _)| &server.figures) {
+        if !names.contains(&figure.name.as_str()) {
+            names.push(&figure.name);
         }
-        top += HEADING + ROW * rows(server) as f64;
     }
-    picture.areas(&said);
-    let description =
-        "A row of panels for each server: figures that the server tells of itself over the time of the run.";
+    servers.first()?;
+    let x = SecondsAxis::of(layout, length_s);
+    let first = LEGEND_ROW * servers.len() as f64 + 26.0;
+    let bottom = first + ROW * names.len() as f64 - (ROW - HEIGHT);
+    let mut picture = Picture::new(layout, bottom + 30.0);
+    for (place, (server, class)) in servers.iter().enumerate() {
+        let y = LEGEND_ROW * place as f64 + 10.0;
+        picture.line(&format!("line {class}"), (layout.left, y), (layout.left + 24.0, y));
+        picture.words(
+            &format!("name {class}"),
+            (layout.left + 30.0, y + 4.0),
+            Anchor::Start,
+            &server.address,
+        );
+    }
+    for (place, name) in names.iter().enumerate() {
+        let top = first + ROW * place as f64;
+        let figures: Vec<(&ServerFigure, &str)> = servers
+            .iter()
+            .filter_map(|(server, class)| {
+                Some((server.figures.iter().find(|figure| figure.name == *name)?, *class))
+            })
+            .collect();
+        strip(&mut picture, &figures, top, &x);
+    }
+    picture.over_time(x.length_s(), |picture| picture.columns(first, bottom, &said(&servers, &x)));
+    x.draw(&mut picture, bottom);
+    let description = "A strip for each figure that servers tell of themselves, over the time of the run; a line for each server.";
     Some(picture.finish(name, title, description))
 }
 
-fn panel(picture: &mut Picture, figure: &ServerFigure, (left, top, width): (f64, f64, f64), length_s: f64) {
-    let bottom = top + HEIGHT - 14.0;
-    let most = figure.points.iter().chain(&figure.ours).map(|point| point.1).fold(0.0, f64::max);
+/// One figure of all servers.
+fn strip(picture: &mut Picture, figures: &[(&ServerFigure, &str)], top: f64, x: &SecondsAxis) {
+    let bottom = top + HEIGHT;
+    let Layout { left, right, .. } = picture.layout;
+    let values = figures.iter().flat_map(|(figure, _)| figure.points.iter().chain(&figure.ours));
+    let most = values.map(|point| point.1).fold(0.0, f64::max);
     // A limit far above the figure would press the figure flat.
-    let limit = figure.limit.filter(|limit| *limit <= most * 4.0);
-    let y = CountAxis::of(most.max(limit.unwrap_or(0.0)), top + 4.0, bottom);
-    let x = |at_s: f64| left + (at_s / length_s.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0) * width;
+    let limit = figures.iter().filter_map(|(figure, _)| figure.limit).reduce(f64::min);
+    let limit = limit.filter(|limit| *limit <= most * 4.0);
+    let y = CountAxis::of(most.max(limit.unwrap_or(0.0)), top, bottom);
+    if let Some((first, _)) = figures.first() {
+        picture.words("tick strong", (left, top - 5.0), Anchor::Start, &first.name);
+    }
+    picture.line("axis", (left, bottom), (right, bottom));
+    picture.line("grid", (left, y.at(most)), (right, y.at(most)));
+    picture.words("tick", (left - 4.0, bottom + 1.0), Anchor::End, "0");
+    let mut marks = vec![most];
+    marks.extend(limit.filter(|limit| y.at(most) - y.at(*limit) >= FIGURE_HEIGHT));
+    for value in marks.into_iter().filter(|value| *value > 0.0) {
+        picture.words("tick", (left - 4.0, y.at(value) + 4.0), Anchor::End, &short(value));
+    }
     let line = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
         let each = points.len().div_ceil(POINTS_MAX).max(1);
         let mean = |chunk: &[(f64, f64)]| chunk.iter().map(|point| point.1).sum::<f64>() / chunk.len() as f64;
-        points.chunks(each).map(|chunk| (x(chunk[0].0), y.at(mean(chunk)))).collect()
+        points.chunks(each).map(|chunk| (x.at(chunk[0].0), y.at(mean(chunk)))).collect()
     };
-    picture.words("tick strong", (left, top - 2.0), Anchor::Start, &figure.name);
-    picture.line("axis", (left, bottom), (left + width, bottom));
-    picture.line("grid", (left, y.at(most)), (left + width, y.at(most)));
-    if most > 0.0 {
-        picture.words("tick", (left - 4.0, y.at(most) + 4.0), Anchor::End, &short(most));
-    }
-    picture.words("tick", (left - 4.0, bottom + 1.0), Anchor::End, "0");
-    if let Some(limit) = limit {
-        picture.line("line dashed goal", (left, y.at(limit)), (left + width, y.at(limit)));
-        if y.at(most) - y.at(limit) >= FIGURE_HEIGHT {
-            picture.words("tick", (left - 4.0, y.at(limit) + 4.0), Anchor::End, &short(limit));
+    picture.over_time(x.length_s(), |picture| {
+        if let Some(limit) = limit {
+            picture.line("line dashed goal", (left, y.at(limit)), (right, y.at(limit)));
         }
-    }
-    let ours = line(&figure.ours);
-    picture.polyline("line others", &ours);
-    let own = line(&figure.points);
-    picture.polyline("line response", &own);
-    if let [only] = own.as_slice() {
-        picture.dot("dot p50", *only, 2.5);
-    }
-    picture.words("tick", (left, bottom + 12.0), Anchor::Start, "0");
-    picture.words("tick", (left + width, bottom + 12.0), Anchor::End, &format!("{} s", number(length_s)));
+        for (figure, class) in figures {
+            picture.polyline("line others", &line(&figure.ours));
+            let own = line(&figure.points);
+            picture.polyline(&format!("line {class}"), &own);
+            if let [only] = own.as_slice() {
+                picture.dot(&format!("dot {class}"), *only, 2.5);
+            }
+        }
+    });
 }
 
 /// A figure with three digits, as an axis has it.
@@ -112,15 +139,34 @@ fn short(value: f64) -> String {
     round_text((value * scale).round() / scale)
 }
 
-fn words_of(server: &ServerPanels, figure: &ServerFigure) -> String {
-    let values = || figure.points.iter().map(|point| point.1);
-    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-    let limit = figure.limit.map_or(String::new(), |limit| format!(", of {}", short(limit)));
-    format!("{}: {} from {} to {}{limit}", server.address, figure.name, short(least), short(most))
+/// What the servers tell at each of the moments that they told it.
+fn said(servers: &[(&ServerPanels, &str)], x: &SecondsAxis) -> Vec<(f64, f64, String)> {
+    let all = || servers.iter().flat_map(|(server, _)| &server.figures);
+    let mut moments: Vec<f64> = all().flat_map(|figure| figure.points.iter().map(|point| point.0)).collect();
+    moments.sort_by(f64::total_cmp);
+    let each = moments.len().div_ceil(POINTS_MAX * all().count().max(1)).max(1);
+    moments.dedup_by(|one, other| (*one - *other).abs() < 1e-3);
+    let moments: Vec<f64> = moments.into_iter().step_by(each).collect();
+    let width_s = x.length_s() / moments.len().max(1) as f64;
+    let column = |at_s: f64| {
+        let words = servers.iter().map(|(server, _)| {
+            let figures = server.figures.iter().filter_map(|figure| {
+                let (_, value) = figure.points.iter().find(|point| (point.0 - at_s).abs() < width_s)?;
+                let limit = figure.limit.map_or(String::new(), |limit| format!(" of {}", short(limit)));
+                Some(format!("{} {}{limit}", figure.name, short(*value)))
+            });
+            format!("{}: {}", server.address, figures.collect::<Vec<_>>().join("; "))
+        });
+        let words = format!("{at_s:.1} s, {}", words.collect::<Vec<_>>().join(" | "));
+        let (left, right) = (x.at(at_s - width_s / 2.0), x.at(at_s + width_s / 2.0));
+        (left, right - left, words)
+    };
+    moments.into_iter().map(column).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::svg::WIDE;
     use super::*;
 
     #[test]
@@ -132,10 +178,10 @@ mod tests {
             limit,
         };
         let of = |limit| ServerPanels { address: "a:1".to_owned(), figures: vec![figure(limit)] };
-        let near = draw("server", &[of(Some(2_000.0))], 2.0, "near").expect("a picture");
-        let far = draw("server", &[of(Some(1e9))], 2.0, "far").expect("a picture");
+        let near = draw(WIDE, "server", &[of(Some(2_000.0))], 2.0, "near").expect("a picture").into_string();
+        let far = draw(WIDE, "server", &[of(Some(1e9))], 2.0, "far").expect("a picture").into_string();
         assert!(near.contains("dashed") && !far.contains("dashed"));
-        assert!(far.contains("a:1: memory from 1,230 to 1,300, of 1G"), "{far}");
-        assert_eq!(draw("server", &[ServerPanels::default()], 2.0, "none"), None);
+        assert!(far.contains("0.5 s, a:1: memory 1,230 of 1G"), "{far}");
+        assert!(draw(WIDE, "server", &[ServerPanels::default()], 2.0, "none").is_none());
     }
 }

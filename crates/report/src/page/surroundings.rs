@@ -1,17 +1,19 @@
 //! The sections of what stood around the requests: agents, servers, connections, what the servers said, events, the instrument.
 
+use maud::{Markup, html};
 use pummel_measure::recorder::Span;
 use pummel_measure::words::{counted, was};
 
-use super::axis::Unit;
-use super::frame::{Framed, details, fields, table};
+use super::axis::{known_time, time};
+use super::frame::{Framed, details, fields, section, table};
 use super::links::{self, LinkColumn};
 use super::members::{self, MemberLine};
 use super::servers::{self, ServerFigure, ServerPanels};
-use super::svg::escaped;
+use super::svg::in_layouts;
+use super::words::figure;
 use crate::document::{
-    Document, Figure, IntervalResult, MemberResult, PartResult, ReadingResult, ServerIntervalResult,
-    ServerResult, ServerStatsResult, events_beyond_words,
+    Document, IntervalResult, MemberResult, PartResult, ReadingResult, ServerIntervalResult, ServerResult,
+    ServerStatsResult, events_beyond_words,
 };
 use crate::numbers::{grouped, number};
 use crate::{calibration_words, transmit};
@@ -25,18 +27,14 @@ const SHARE_OF_SLICE_MIN: f64 = 0.2;
 /// Rows of a table of members at most.
 const MEMBERS_SHOWN: usize = 256;
 
-/// The sections on agents, servers and connections, on what servers said of themselves, and on events; nothing of what was not there.
-pub fn sections(document: &Document, unit: Unit, length_s: f64) -> String {
-    let mut text = agents(document, unit, length_s);
-    text += &several_servers(document, unit, length_s);
-    text += &connections(document);
-    text += &own_figures(document, length_s);
-    text += &events(document);
-    text
-}
-
-fn us(unit: Unit, us: Option<f64>) -> String {
-    us.map_or("-".to_owned(), |us| unit.plain(us))
+/// The sections on agents, servers and connections, and on events; nothing of what was not there.
+pub fn sections(document: &Document, length_s: f64) -> Markup {
+    html! {
+        (agents(document, length_s))
+        (several_servers(document, length_s))
+        (connections(document))
+        (events(document))
+    }
 }
 
 /// The slices of the member in this place, from the parts that `of` takes out of an interval.
@@ -53,17 +51,17 @@ fn slices_of(
 }
 
 /// From where to where p99 of the members reaches, and which of them lie far above the others.
-fn statement(what: &str, lines: &[MemberLine], unit: Unit) -> String {
+fn statement(what: &str, lines: &[MemberLine]) -> String {
     let known = || lines.iter().filter_map(|line| line.p99_us);
     let (least, most) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
     let outlying = members::outlying(lines);
     let named: Vec<&str> =
         lines.iter().zip(&outlying).filter(|(_, is)| **is).map(|(line, _)| line.name.as_str()).collect();
     let range = match most > 0.0 {
-        true if unit.plain(least) == unit.plain(most) => {
-            format!("p99 of {} {what}: {} each", lines.len(), unit.text(most))
+        true if time(least) == time(most) => {
+            format!("p99 of {} {what}: {} each", lines.len(), time(most))
         }
-        true => format!("p99 of {} {what} from {} to {}", lines.len(), unit.plain(least), unit.text(most)),
+        true => format!("p99 of {} {what} from {} to {}", lines.len(), time(least), time(most)),
         false => format!("p99 of {} {what} is not known", lines.len()),
     };
     match named.as_slice() {
@@ -74,7 +72,7 @@ fn statement(what: &str, lines: &[MemberLine], unit: Unit) -> String {
 }
 
 /// How to read the picture of members.
-fn how(lines: &[MemberLine]) -> String {
+fn how_to_read(lines: &[MemberLine]) -> String {
     let is_far = "whose p99 lies above the median of the others by more than twice their median distance from it, and by a tenth at least, where \
                   there are four or more";
     match members::has_panels(lines) {
@@ -85,9 +83,9 @@ fn how(lines: &[MemberLine]) -> String {
     }
 }
 
-fn agents(document: &Document, unit: Unit, length_s: f64) -> String {
+fn agents(document: &Document, length_s: f64) -> Markup {
     let Some(agents) = document.agents.as_ref().filter(|agents| agents.members.len() > 1) else {
-        return String::new();
+        return Markup::default();
     };
     let p99 = |member: &MemberResult| member.times.of_span(Span::Response).at("p99");
     let lines: Vec<MemberLine> = agents
@@ -107,11 +105,7 @@ fn agents(document: &Document, unit: Unit, length_s: f64) -> String {
         .take(MEMBERS_SHOWN)
         .map(|member| {
             let response = member.times.of_span(Span::Response);
-            let time = |name: &str| match response.at(name) {
-                Figure::Known(us) => unit.plain(us),
-                Figure::Above(us) => format!("> {}", unit.plain(us)),
-                Figure::Absent => "-".to_owned(),
-            };
+            let quantile = |name: &str| figure(response.at(name));
             let lost = member.lost.as_ref().map_or(String::new(), |lost| {
                 let when =
                     lost.at_s.map_or("before the measurement".to_owned(), |at| format!("at {at:.1} s"));
@@ -123,11 +117,11 @@ fn agents(document: &Document, unit: Unit, length_s: f64) -> String {
                 number(member.rate),
                 grouped(member.errors),
                 grouped(member.unfinished + member.unsent),
-                time("p50"),
-                time("p99"),
-                time("max"),
-                number(member.clock_error_us),
-                member.late_us.map_or("-".to_owned(), number),
+                quantile("p50"),
+                quantile("p99"),
+                quantile("max"),
+                time(member.clock_error_us),
+                known_time(member.late_us),
                 if member.trust.ok { "yes" } else { "no" }.to_owned(),
                 lost,
             ]
@@ -142,13 +136,13 @@ fn agents(document: &Document, unit: Unit, length_s: f64) -> String {
         "p50",
         "p99",
         "max",
-        "clock +- us",
-        "late us",
+        "clock +-",
+        "late",
         "believed",
         "",
     ];
     let spread =
-        agents.start_spread_us.map_or(String::new(), |us| format!(" They began within {} us.", number(us)));
+        agents.start_spread_us.map_or(String::new(), |us| format!(" They began within {}.", time(us)));
     let error = agents.members.iter().map(|member| member.clock_error_us).fold(0.0, f64::max);
     let lost = if agents.lost > 0 {
         format!(" {} lost or gone before the end.", agents.lost)
@@ -156,19 +150,21 @@ fn agents(document: &Document, unit: Unit, length_s: f64) -> String {
         String::new()
     };
     Framed {
-        statement: statement("agents", &lines, unit),
-        picture: members::draw("agents", &lines, length_s, (unit, "p99 and rate of each agent")),
+        statement: statement("agents", &lines),
+        picture: in_layouts(|layout| {
+            members::draw(layout, "agents", &lines, length_s, "p99 and rate of each agent")
+        }),
         instead: "The agents' response times are not known.",
-        how: format!("{}{spread} Their clocks are known to {} us.{lost}", how(&lines), number(error)),
+        how: format!("{}{spread} Their clocks are known to {}.{lost}", how_to_read(&lines), time(error)),
         numbers: table(&names, &rows),
         axis: "",
     }
-    .text()
+    .markup()
 }
 
-fn several_servers(document: &Document, unit: Unit, length_s: f64) -> String {
+fn several_servers(document: &Document, length_s: f64) -> Markup {
     if document.servers.len() < 2 {
-        return String::new();
+        return Markup::default();
     }
     let lines: Vec<MemberLine> = document
         .servers
@@ -192,10 +188,10 @@ fn several_servers(document: &Document, unit: Unit, length_s: f64) -> String {
                 number(server.rate),
                 grouped(server.failed),
                 grouped(server.unanswered),
-                us(unit, times.p50),
-                us(unit, times.p90),
-                us(unit, times.p99),
-                us(unit, times.p99_9),
+                known_time(times.p50),
+                known_time(times.p90),
+                known_time(times.p99),
+                known_time(times.p99_9),
             ]
         })
         .collect();
@@ -207,17 +203,19 @@ fn several_servers(document: &Document, unit: Unit, length_s: f64) -> String {
         String::new()
     };
     Framed {
-        statement: statement("servers", &lines, unit),
-        picture: members::draw("servers", &lines, length_s, (unit, "Service p99 and rate of each server")),
+        statement: statement("servers", &lines),
+        picture: in_layouts(|layout| {
+            members::draw(layout, "servers", &lines, length_s, "Service p99 and rate of each server")
+        }),
         instead: "No server answered, so there are no times to draw.",
-        how: format!("{} Times are service times, within 3 %.{more}", how(&lines)),
+        how: format!("{} Times are service times, within 3 %.{more}", how_to_read(&lines)),
         numbers: table(&names, &rows),
         axis: "",
     }
-    .text()
+    .markup()
 }
 
-fn connections(document: &Document) -> String {
+fn connections(document: &Document) -> Markup {
     let all = &document.connections;
     let columns: Vec<LinkColumn> = document
         .intervals
@@ -233,8 +231,8 @@ fn connections(document: &Document) -> String {
         })
         .collect();
     let named = |name: &str, times: &crate::document::TimeFigures| {
-        let time = |quantile: &str| times.at(quantile).known().map_or("-".to_owned(), number);
-        vec![name.to_owned(), time("p50"), time("p90"), time("p99"), time("max")]
+        let quantile = |quantile: &str| known_time(times.at(quantile).known());
+        vec![name.to_owned(), quantile("p50"), quantile("p90"), quantile("p99"), quantile("max")]
     };
     let mut rows = vec![named("connecting", &all.connect_us)];
     rows.extend(all.handshake_us.iter().map(|times| named("handshake", times)));
@@ -243,17 +241,17 @@ fn connections(document: &Document) -> String {
             [named("connecting, measured", &churn.connect_us), named("life", &churn.life_us)]
         }),
     );
-    let mut numbers = table(&["us", "p50", "p90", "p99", "max"], &rows);
+    let mut numbers = table(&["", "p50", "p90", "p99", "max"], &rows);
     if !all.servers.is_empty() {
         let rows: Vec<Vec<String>> = all
             .servers
             .iter()
             .map(|server| {
-                let p50 = server.connect_p50_us.map_or("-".to_owned(), number);
+                let p50 = known_time(server.connect_p50_us);
                 vec![server.address.clone(), grouped(server.opened), p50]
             })
             .collect();
-        numbers += &table(&["server", "opened", "connecting p50, us"], &rows);
+        numbers = html! { (numbers) (table(&["server", "opened", "connecting p50"], &rows)) };
     }
     let statement = match &all.churn {
         Some(churn) => format!(
@@ -267,7 +265,7 @@ fn connections(document: &Document) -> String {
             && !columns.iter().any(|column| column.ticks[0] > 0) =>
         {
             let words = format!("{} {} open all the time.", counted(all.open, "connection"), was(all.open));
-            return format!("<h2>Connections</h2>\n<p>{words}</p>\n{}", details("The numbers", &numbers));
+            return section("Connections", html! { p { (words) } (details("The numbers", numbers)) });
         }
         None => {
             // The load before the measurement has losses of its own, which are not drawn.
@@ -291,16 +289,14 @@ fn connections(document: &Document) -> String {
     };
     if columns.is_empty() {
         let why = "In no interval did a connection open or close, or the result is of a version that does not say when.";
-        return format!(
-            "<h2>{}</h2>\n<p>{why}</p>\n{}",
-            escaped(&statement),
-            details("The numbers", &numbers)
-        );
+        return section(&statement, html! { p { (why) } (details("The numbers", numbers)) });
     }
     let asked = if all.churn.is_some() { 0 } else { all.asked };
     Framed {
         statement,
-        picture: links::draw("connections", &columns, asked, "Open connections over time"),
+        picture: in_layouts(|layout| {
+            links::draw(layout, "connections", &columns, asked, "Open connections over time")
+        }),
         instead: "No connection was asked for.",
         how: format!(
             "How to read it: the steps are connections that were open at the end of each interval; a mark below is an interval in which {}.",
@@ -313,7 +309,7 @@ fn connections(document: &Document) -> String {
         numbers,
         axis: "time",
     }
-    .text()
+    .markup()
 }
 
 /// A figure of a server over time, from what `of` takes out of an interval.
@@ -385,10 +381,10 @@ fn panels_of(document: &Document, stats: &ServerStatsResult) -> ServerPanels {
 }
 
 /// What the servers said of themselves: over time where they were asked for it, else their first and last words.
-fn own_figures(document: &Document, length_s: f64) -> String {
+pub fn own_figures(document: &Document, length_s: f64) -> Markup {
     let readings = || document.evidence.iter().flat_map(|evidence| &evidence.servers);
     if document.server_stats.is_empty() && readings().all(|server| server.reading.is_none()) {
-        return String::new();
+        return Markup::default();
     }
     let rows: Vec<Vec<String>> = readings()
         .map(|server| {
@@ -405,8 +401,8 @@ fn own_figures(document: &Document, length_s: f64) -> String {
         "requests",
         "of them ours",
         "CPU, s",
-        "CPU us/request",
-        "CPU us/key",
+        "CPU/request",
+        "CPU/key",
         "evictions",
         "connections",
         "memory in use, MiB",
@@ -414,9 +410,15 @@ fn own_figures(document: &Document, length_s: f64) -> String {
     ];
     let numbers = table(&names, &rows);
     if document.server_stats.is_empty() {
-        return format!(
-            "<h2>What the servers say of themselves</h2>\n{numbers}<p class=\"how\">Differences of two readings, at the beginning and at the end. \
-             With <code>--server-stats</code> they are asked in every interval, and drawn.</p>\n"
+        return section(
+            "What the servers say of themselves",
+            html! {
+                (numbers)
+                p.how {
+                    "Differences of two readings, at the beginning and at the end. With " code { "--server-stats" }
+                    " they are asked in every interval, and drawn."
+                }
+            },
         );
     }
     let panels: Vec<ServerPanels> =
@@ -437,21 +439,23 @@ fn own_figures(document: &Document, length_s: f64) -> String {
     };
     Framed {
         statement,
-        picture: servers::draw("own", &panels, length_s, "The servers' own figures over time"),
+        picture: in_layouts(|layout| {
+            servers::draw(layout, "own", &panels, length_s, "The servers' own figures over time")
+        }),
         instead: "No server told a figure that can be drawn.",
         how: format!(
-            "How to read it: thick lines are what the server tells, grey ones what pummel completed: where the server counts more, other \
-             clients load it too. Dashed: the server's limit, where it is near.{more}"
+            "How to read it: a line for each server, from the start of the run as in the other pictures over time. Grey: what pummel \
+             completed; where the server counts more, other clients load it too. Dashed: the server's limit, where it is near.{more}"
         ),
         numbers,
         axis: "time",
     }
-    .text()
+    .markup()
 }
 
 fn reading_cells(server: &ServerResult, reading: &ReadingResult) -> Vec<String> {
     let count = |value: Option<u64>| value.map_or("-".to_owned(), grouped);
-    let time = |value: Option<f64>| value.map_or("-".to_owned(), number);
+    let figure = |value: Option<f64>| value.map_or("-".to_owned(), number);
     let mebibytes =
         |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| number(bytes as f64 / 1_048_576.0));
     vec![
@@ -459,9 +463,9 @@ fn reading_cells(server: &ServerResult, reading: &ReadingResult) -> Vec<String> 
         format!("{} {}", reading.software, reading.version),
         count(reading.counts.requests),
         count(reading.our_requests),
-        time(reading.cpu_s),
-        time(reading.cpu_us_per_request),
-        time(reading.cpu_us_per_key),
+        figure(reading.cpu_s),
+        known_time(reading.cpu_us_per_request),
+        known_time(reading.cpu_us_per_key),
         count(reading.counts.evictions),
         count(reading.connections),
         mebibytes(reading.memory_bytes),
@@ -469,9 +473,9 @@ fn reading_cells(server: &ServerResult, reading: &ReadingResult) -> Vec<String> 
     ]
 }
 
-fn events(document: &Document) -> String {
+fn events(document: &Document) -> Markup {
     if document.events.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let rows: Vec<Vec<String>> = document
         .events
@@ -480,9 +484,10 @@ fn events(document: &Document) -> String {
         .map(|event| vec![format!("{:.1}", event.at_s), event.kind.clone(), event.what.clone()])
         .collect();
     let beyond = document.events_beyond + document.events.len().saturating_sub(EVENTS_SHOWN) as u64;
-    let beyond = events_beyond_words(beyond).map_or(String::new(), |words| format!("<p>{words}.</p>\n"));
+    let table = table(&["at s", "", ""], &rows);
+    let content = html! { (table) @if let Some(words) = events_beyond_words(beyond) { p { (words) "." } } };
     let all = counted(document.events.len() as u64 + document.events_beyond, "event");
-    details(&format!("What happened: {all}"), &format!("{}{beyond}", table(&["at s", "", ""], &rows)))
+    details(&format!("What happened: {all}"), content)
 }
 
 /// What is known of how the run was made and of the instrument, beside what the plan says.
@@ -533,9 +538,9 @@ fn generator(document: &Document) -> String {
     let generator = &document.generator;
     let cpu = generator
         .cpu_us_per_request
-        .map_or(String::new(), |us| format!("{} us of CPU for each request, ", number(us)));
+        .map_or(String::new(), |us| format!("{} of CPU for each request, ", time(us)));
     let stalled = if generator.stalls > 0 {
-        format!(" ({} ms in all)", number(generator.stalled_s * 1e3))
+        format!(" ({} in all)", time(generator.stalled_s * 1e6))
     } else {
         String::new()
     };
@@ -547,10 +552,10 @@ fn generator(document: &Document) -> String {
 }
 
 /// Requests that were checked, those that were wrong, and the first of these.
-pub fn verified(document: &Document) -> String {
+pub fn verified(document: &Document) -> Markup {
     let verify = &document.verify;
     if verify.failed + verify.stale == 0 {
-        return String::new();
+        return Markup::default();
     }
     let rows: Vec<Vec<String>> =
         verify.first.iter().map(|wrong| vec![wrong.key.clone(), wrong.why.to_string()]).collect();
@@ -559,10 +564,11 @@ pub fn verified(document: &Document) -> String {
         ("Stale values", grouped(verify.stale)),
         ("Checked", grouped(verify.checked)),
     ]);
-    let first = if rows.is_empty() {
-        String::new()
-    } else {
-        details("The first of them", &table(&["key", "why"], &rows))
-    };
-    format!("<h2>Values that were wrong or stale</h2>\n{answer}{first}")
+    section(
+        "Values that were wrong or stale",
+        html! {
+            (answer)
+            @if !rows.is_empty() { (details("The first of them", table(&["key", "why"], &rows))) }
+        },
+    )
 }

@@ -1,7 +1,9 @@
 //! Picture 5: how response times grow with the rate, from the runs of a search or a scan.
 
-use super::axis::{SecondsAxis, TimeAxis, Unit, multiples, round_step, round_text};
-use super::svg::{Anchor, LEFT, Picture, RIGHT, place};
+use maud::Markup;
+
+use super::axis::{SecondsAxis, TimeAxis, multiples, round_step, round_text, time, title_below};
+use super::svg::{Anchor, LETTER, Layout, Picture, place};
 use crate::numbers::{grouped, number};
 
 /// One run.
@@ -11,8 +13,9 @@ pub struct RatePoint {
     pub asked: Option<f64>,
     /// What a scan in closed loop changes, and how much of it the run had; `None` in other series.
     pub level: Option<(String, u32)>,
-    /// 95 % intervals of the response times within the run, in microseconds, by the name of their quantile, where both ends are known.
-    pub intervals_us: Vec<(String, (f64, f64))>,
+    /// 95 % intervals of the response times within the run, in microseconds, by the name of their quantile; no upper end
+    /// where it is not known.
+    pub intervals_us: Vec<(String, (f64, Option<f64>))>,
     /// Completed requests per second.
     pub rate: f64,
     /// Response times in microseconds by the name of their quantile; `None` where they are not known.
@@ -21,8 +24,8 @@ pub struct RatePoint {
     pub is_met: Option<bool>,
     /// Whether requests were answered about as fast as they came.
     pub is_carried: bool,
-    /// Whether the generator was the limit.
-    pub is_generators: bool,
+    /// Whether the times are those of the server: lines break at other runs.
+    pub is_trusted: bool,
 }
 
 /// Quantiles that are drawn, with their classes.
@@ -37,35 +40,40 @@ pub struct RateMarks {
     pub found: Option<f64>,
 }
 
-const TOP: f64 = 24.0;
-const BOTTOM: f64 = 300.0;
+const TOP: f64 = 28.0;
+const BOTTOM: f64 = 304.0;
 
 /// The picture; `None` of fewer than two runs, and where no time is known.
-pub fn draw(name: &str, points: &[RatePoint], marks: &RateMarks, unit: Unit, title: &str) -> Option<String> {
+pub fn draw(
+    layout: Layout,
+    name: &str,
+    points: &[RatePoint],
+    marks: &RateMarks,
+    title: &str,
+) -> Option<Markup> {
     if points.len() < 2 {
         return None;
     }
     let known = points.iter().flat_map(|point| {
-        let ends = point.intervals_us.iter().flat_map(|(_, (low, high))| [*low, *high]);
+        let ends =
+            point.intervals_us.iter().flat_map(|(_, (low, high))| [Some(*low), *high].into_iter().flatten());
         point.response_us.iter().filter_map(|(_, us)| *us).chain(ends)
     });
     let y = TimeAxis::of(known.chain(marks.limits_us.iter().copied()), TOP, BOTTOM)?;
     let most = points.iter().map(|point| point.rate).chain(marks.found).fold(0.0, f64::max);
-    let x = RateScale(SecondsAxis::of(most * 1.05));
-    let mut picture = Picture::new(BOTTOM + 34.0);
-    y.draw(&mut picture, unit);
+    let x = RateScale(SecondsAxis::of(layout, most * 1.05));
+    let mut picture = Picture::new(layout, BOTTOM + 36.0);
+    y.draw(&mut picture, "time, logarithmic");
     x.draw(&mut picture, most * 1.05);
     for limit in &marks.limits_us {
-        picture.line("goal", (LEFT, y.at(*limit)), (RIGHT, y.at(*limit)));
+        picture.line("goal", (layout.left, y.at(*limit)), (layout.right, y.at(*limit)));
     }
     if let Some(found) = marks.found {
         picture.line("goal dashed", (x.0.at(found), TOP), (x.0.at(found), BOTTOM));
-        picture.words(
-            "name goal",
-            (x.0.at(found) - 4.0, TOP + 10.0),
-            Anchor::End,
-            &format!("found {}/s", grouped(found as u64)),
-        );
+        let words = format!("found {}/s", grouped(found as u64));
+        let has_room = x.0.at(found) - LETTER * words.len() as f64 > layout.left;
+        let (aside, anchor) = if has_room { (-4.0, Anchor::End) } else { (4.0, Anchor::Start) };
+        picture.words("name goal", (x.0.at(found) + aside, TOP + 10.0), anchor, &words);
     }
     for point in points.iter().filter(|point| point.asked.is_none() && point.level.is_none()) {
         picture.line("line dashed wait", (x.0.at(point.rate), TOP), (x.0.at(point.rate), BOTTOM));
@@ -91,7 +99,7 @@ pub fn draw(name: &str, points: &[RatePoint], marks: &RateMarks, unit: Unit, tit
         }
     }
     let said: Vec<(f64, f64, String)> =
-        points.iter().map(|point| (x.0.at(point.rate) - 6.0, 12.0, words_of(point, unit))).collect();
+        points.iter().map(|point| (x.0.at(point.rate) - 6.0, 12.0, words_of(point))).collect();
     picture.columns(TOP, BOTTOM, &said);
     let description = "Completed requests per second to the right, response time upwards.";
     Some(picture.finish(name, title, description))
@@ -104,16 +112,23 @@ fn draw_quantile(
     x: &RateScale,
     y: &TimeAxis,
 ) -> Option<(f64, &'static str, &'static str)> {
-    let time = |point: &RatePoint| point.response_us.iter().find(|(name, _)| name == quantile)?.1;
+    let known = |point: &RatePoint| point.response_us.iter().find(|(name, _)| name == quantile)?.1;
     let places: Vec<(&RatePoint, (f64, f64))> =
-        sorted.iter().filter_map(|point| Some((*point, (x.0.at(point.rate), y.at(time(point)?))))).collect();
-    let line: Vec<(f64, f64)> = places.iter().map(|(_, place)| *place).collect();
-    picture.polyline(&format!("line {class}"), &line);
+        sorted.iter().filter_map(|point| Some((*point, (x.0.at(point.rate), y.at(known(point)?))))).collect();
+    // A line breaks at a point that is not trusted: it would say what nobody knows.
+    for piece in places.split(|(point, _)| !point.is_trusted) {
+        let line: Vec<(f64, f64)> = piece.iter().map(|(_, place)| *place).collect();
+        picture.polyline(&format!("line {class}"), &line);
+    }
     for (point, at) in &places {
-        if let Some((_, (low, high))) = point.intervals_us.iter().find(|(name, _)| name == quantile) {
-            picture.line(&format!("interval {class}"), (at.0, y.at(*low)), (at.0, y.at(*high)));
+        let interval = point.intervals_us.iter().find(|(name, _)| name == quantile);
+        if let Some((_, (low, high))) = interval.filter(|_| point.is_trusted) {
+            // Bars of quantiles stand beside each other, so that they do not cover each other.
+            let place = DRAWN.iter().position(|(name, _)| *name == quantile).unwrap_or_default();
+            let bar = at.0 + (place as f64 - 1.5) * 3.0;
+            picture.interval(&format!("interval {class}"), (bar, y.at(*low)), high.map(|us| y.at(us)), TOP);
         }
-        let class = if point.is_generators { "doubtful" } else { class };
+        let class = if point.is_trusted { class } else { "doubtful" };
         if !point.is_carried {
             let (left, right, top, bottom) = (at.0 - 4.0, at.0 + 4.0, at.1 - 4.0, at.1 + 4.0);
             let cross = format!(
@@ -134,7 +149,7 @@ fn draw_quantile(
             picture.dot(&format!("dot {class}"), *at, 4.0);
         }
     }
-    line.last().map(|last| (last.1 + 4.0, class, quantile))
+    places.last().map(|(_, last)| (last.1 + 4.0, class, quantile))
 }
 
 /// A linear axis of rates, to the right.
@@ -142,24 +157,26 @@ struct RateScale(SecondsAxis);
 
 impl RateScale {
     fn draw(&self, picture: &mut Picture, most: f64) {
-        for rate in multiples(round_step(most / 6.0), 0.0, most) {
+        let Layout { left, right, .. } = picture.layout;
+        let ticks = picture.layout.fitting(6) as f64;
+        for rate in multiples(round_step(most / ticks), 0.0, most) {
             let at = self.0.at(rate);
             picture.line("axis", (at, BOTTOM), (at, BOTTOM + 4.0));
             picture.words("tick", (at, BOTTOM + 17.0), Anchor::Middle, &round_text(rate));
         }
-        picture.line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM));
-        picture.words("tick", (RIGHT, BOTTOM + 31.0), Anchor::End, "completed per second");
+        picture.line("axis", (left, BOTTOM), (right, BOTTOM));
+        title_below(picture, BOTTOM, "completed per second");
     }
 }
 
-fn words_of(point: &RatePoint, unit: Unit) -> String {
+fn words_of(point: &RatePoint) -> String {
     let asked = match (point.asked, &point.level) {
         (Some(asked), _) => format!("asked {}/s", number(asked)),
         (None, Some((what, level))) => format!("{level} {what}"),
         (None, None) => "closed loop".to_owned(),
     };
     let times = point.response_us.iter().map(|(name, us)| match us {
-        Some(us) => format!("{name} {}", unit.text(*us)),
+        Some(us) => format!("{name} {}", time(*us)),
         None => format!("{name} not known"),
     });
     let fate = match (point.is_carried, point.is_met) {

@@ -1,15 +1,13 @@
 //! The words of a page: its headline, and the statements above its pictures.
 
-use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
 use pummel_measure::measurement::Status;
 use pummel_measure::recorder::Span;
-use pummel_measure::summary::time_text;
 use pummel_measure::words::counted;
 
 use super::anatomy::{Band, ENOUGH};
-use super::axis::Unit;
+use super::axis::time;
 use super::heat::HeatColumn;
-use super::series::unanswered;
+use super::series::{asked_rate, looked_up, unanswered};
 use crate::document::{CurveDocument, Document, Figure, OpResult};
 use crate::numbers::{grouped, number};
 
@@ -19,41 +17,63 @@ const SERVERS_NAMED: usize = 3;
 /// Characters of a server's name in a headline at most.
 const SERVER_CHARS_MAX: usize = 48;
 
-/// The one sentence of a run, which is its title too.
-pub fn headline(document: &Document, unit: Unit) -> String {
-    let outcome = document.outcome.headline().map_or_else(String::new, |word| format!("{word}: "));
-    outcome + &answered_words(document, unit)
+/// The one sentence of a run, which is its title too: how it ended, and what came out.
+pub fn headline(document: &Document) -> String {
+    if let Some(words) = document.outcome_words().filter(|_| document.outcome_says.is_some()) {
+        return words;
+    }
+    let ended = match document.status {
+        Status::Complete => document.outcome.headline(),
+        Status::Partial => Some("PARTIAL"),
+        Status::Interrupted => Some("INTERRUPTED"),
+    };
+    let ended = ended.map_or(String::new(), |word| format!("{word}: "));
+    let totals = &document.totals;
+    if totals.completed == 0 {
+        return format!("{ended}no request was completed");
+    }
+    let asked = asked_rate(document).map_or(String::new(), |asked| format!(" of {} asked", number(asked)));
+    let (found, keys) = looked_up(document);
+    let hits = match keys {
+        0 => String::new(),
+        keys => format!("{:.1} % hits, ", 100.0 * found as f64 / keys as f64),
+    };
+    let errors = match (totals.errors, unanswered(document)) {
+        (0, 0) => "no errors".to_owned(),
+        (errors, 0) => format!("{} errors", grouped(errors)),
+        (errors, silent) => {
+            format!("{} errors, {} requests without an answer", grouped(errors), grouped(silent))
+        }
+    };
+    format!("{ended}{} req/s{asked}; {hits}{errors}", number(totals.rate))
 }
 
-fn answered_words(document: &Document, unit: Unit) -> String {
+/// The servers of a run, and how long it measured.
+pub fn subject(document: &Document) -> String {
     let servers = &document.plan.servers;
     let who = match servers.len() {
         many if many > SERVERS_NAMED => format!("{many} servers"),
         _ => servers.iter().map(|name| cut_name(name, SERVER_CHARS_MAX)).collect::<Vec<_>>().join(", "),
     };
-    if document.totals.completed == 0 {
-        return format!("{who} completed no request.");
-    }
-    let response = document.totals.times.of_span(Span::Response);
-    let times = told_quantiles(document.totals.completed).map(|name| match response.at(name) {
-        Figure::Known(us) => format!("{name} {}", unit.text(us)),
-        Figure::Above(us) => format!("{name} more than {}", unit.text(us)),
-        Figure::Absent => format!("{name} not known"),
-    });
-    let limit = document
-        .verdict
-        .as_ref()
-        .map_or(String::new(), |verdict| format!("; {}", limit_words(&verdict.limit)));
-    format!("{who} answered {} req/s; {}{limit}.", number(document.totals.rate), times.join(", "))
+    format!("{who}, {} measured", time(document.seconds * 1e6))
 }
 
-/// The two quantiles of a headline: none beyond which too few of so many requests lie to be more than chance.
-fn told_quantiles(completed: u64) -> [&'static str; 2] {
-    match completed / ENOUGH {
-        1_000.. => ["p99", "p99.9"],
-        100.. => ["p50", "p99"],
-        10.. => ["p50", "p90"],
-        _ => ["p50", "max"],
+/// A figure of a table.
+pub fn figure(figure: Figure) -> String {
+    match figure {
+        Figure::Known(us) => time(us),
+        Figure::Above(us) => format!("> {}", time(us)),
+        Figure::Absent => "-".to_owned(),
+    }
+}
+
+/// The limit in a word or two.
+pub fn limit_name(limit: &str) -> String {
+    match limit {
+        "none" => "none reached".to_owned(),
+        "unknown" => "not known".to_owned(),
+        "others" => "other clients".to_owned(),
+        other => other.to_owned(),
     }
 }
 
@@ -65,30 +85,14 @@ pub fn cut_name(name: &str, chars_max: usize) -> String {
     }
 }
 
-fn limit_words(limit: &str) -> String {
-    match limit {
-        "none" => "nobody was the limit".to_owned(),
-        "unknown" => "what limited it is not known".to_owned(),
-        "connections" => "the number of connections was the limit".to_owned(),
-        "others" => "other clients were the limit".to_owned(),
-        other => format!("the {other} was the limit"),
-    }
-}
-
 /// Short marks below the headline: words, and whether each is good; `None` for what is neither.
-pub fn badges(document: &Document, unit: Unit) -> Vec<(String, Option<bool>)> {
+pub fn badges(document: &Document) -> Vec<(String, Option<bool>)> {
     let status = match document.status {
         Status::Complete => ("complete".to_owned(), Some(true)),
         Status::Partial => ("partial".to_owned(), Some(false)),
         Status::Interrupted => ("interrupted".to_owned(), Some(false)),
     };
-    let length = match document.seconds {
-        short if short < 1.0 => time_text((short * SECOND as f64).round() as Nanos),
-        long => format!("{long:.1} s"),
-    };
-    let outcome = document.outcome_words().map(|words| (words, Some(false)));
-    let mut badges: Vec<_> = [status].into_iter().chain(outcome).collect();
-    badges.push((format!("{length} measured"), None));
+    let mut badges = vec![status];
     if let Some(trust) = document.trust.as_ref().filter(|_| document.totals.completed > 0) {
         let words = match (trust.ok, trust.mostly_lag.is_empty()) {
             (true, true) => "times are reliable",
@@ -99,16 +103,6 @@ pub fn badges(document: &Document, unit: Unit) -> Vec<(String, Option<bool>)> {
     }
     if document.steady == Some(false) {
         badges.push(("not steady".to_owned(), Some(false)));
-    }
-    for goal in &document.goals {
-        let name = (goal.quantile * 1e8).round() / 1e6;
-        let fate = match goal.met {
-            Some(true) => "met",
-            Some(false) => "missed",
-            None => "undecided",
-        };
-        let words = format!("goal p{name} within {}: {fate}", unit.text(goal.limit_us));
-        badges.push((words, Some(goal.met == Some(true))));
     }
     for failure in document.failures() {
         let name = failure.on.name();
@@ -126,15 +120,11 @@ pub fn badges(document: &Document, unit: Unit) -> Vec<(String, Option<bool>)> {
             wrong => (format!("{} values wrong or stale", grouped(wrong)), Some(false)),
         });
     }
-    let errors = document.totals.errors;
-    if errors > 0 {
-        badges.push((format!("{} errors", grouped(errors)), Some(false)));
-    }
     badges
 }
 
 /// The statement above picture 1.
-pub fn of_curve(document: &Document, unit: Unit) -> String {
+pub fn of_curve(document: &Document) -> String {
     let response = document.totals.times.of_span(Span::Response);
     let known = ["p99.99", "p99.9", "p99", "p95", "p90", "p50"];
     let enough = |name: &str| {
@@ -143,7 +133,7 @@ pub fn of_curve(document: &Document, unit: Unit) -> String {
     };
     let told = known.iter().find_map(|name| {
         let us = response.at(name).known().filter(|_| enough(name))?;
-        Some(format!("{} % of the requests within {}", name.trim_start_matches('p'), unit.text(us)))
+        Some(format!("{} % of the requests within {}", name.trim_start_matches('p'), time(us)))
     });
     told.unwrap_or_else(|| {
         let words = if document.totals.completed == 0 {
@@ -158,7 +148,7 @@ pub fn of_curve(document: &Document, unit: Unit) -> String {
 }
 
 /// The statement above picture 2.
-pub fn of_heat(columns: &[HeatColumn], unit: Unit) -> String {
+pub fn of_heat(columns: &[HeatColumn]) -> String {
     let p99 = |column: &HeatColumn| Some(column.sketch.quantile(0.99, column.unanswered)? as f64 / 1e3);
     let known: Vec<(f64, f64)> =
         columns.iter().filter_map(|column| Some((p99(column)?, column.at_s))).collect();
@@ -166,16 +156,12 @@ pub fn of_heat(columns: &[HeatColumn], unit: Unit) -> String {
     let worst = known.iter().copied().reduce(|one, other| if other.0 > one.0 { other } else { one });
     let words = match (best, worst) {
         (Some((low, _)), Some((high, at))) if known.len() > 1 => {
-            format!(
-                "p99 of each interval: about {} to {}, the longest at {at:.1} s",
-                unit.text(low),
-                unit.text(high)
-            )
+            format!("p99 of each interval: about {} to {}, the longest at {at:.1} s", time(low), time(high))
         }
         (_, Some((high, at))) if columns.len() > 1 => {
-            format!("p99 about {} in the interval at {at:.1} s", unit.text(high))
+            format!("p99 about {} in the interval at {at:.1} s", time(high))
         }
-        (_, Some((high, _))) => format!("p99 about {}", unit.text(high)),
+        (_, Some((high, _))) => format!("p99 about {}", time(high)),
         _ => return "In no interval were enough requests answered to know p99".to_owned(),
     };
     match unknown_at(columns).as_slice() {
@@ -241,8 +227,7 @@ pub fn curve_headline(curve: &CurveDocument) -> String {
         ("search", None) => {
             let each = curve.goals.iter().map(|goal| {
                 let name = (goal.quantile * 1e8).round() / 1e6;
-                let limit_ns = (goal.limit_us * MICROSECOND as f64).round() as Nanos;
-                format!("p{name} at most {}", time_text(limit_ns))
+                format!("p{name} at most {}", time(goal.limit_us))
             });
             let goals = each.collect::<Vec<_>>().join(" and ");
             let goals = if goals.is_empty() { goals } else { format!(" ({goals})") };
@@ -296,8 +281,7 @@ mod tests {
 
     #[test]
     fn intervals_whose_p99_is_not_known_are_named_as_the_worst() {
-        let unit = Unit::of(Some(1_000.0));
-        let said = |columns: &[HeatColumn]| of_heat(columns, unit);
+        let said = |columns: &[HeatColumn]| of_heat(columns);
         let all_known = [column(0.0, 10, 0), column(1.0, 10, 0), column(2.0, 0, 0)];
         assert!(said(&all_known).ends_with(", the longest at 0.0 s"), "{}", said(&all_known));
         let one = [column(0.0, 10, 0), column(1.0, 10, 0), column(4.0, 10, 5)];
@@ -308,7 +292,7 @@ mod tests {
         );
         let words = said(&[column(0.0, 10, 0), column(3.0, 0, 9), column(4.0, 10, 5)]);
         let end = " in the interval at 0.0 s; too many without an answer to know it in 2 intervals, the first at 3.0 s";
-        assert!(words.starts_with("p99 about 1,0") && words.ends_with(end), "{words}");
+        assert!(words.starts_with("p99 about 1.0") && words.ends_with(end), "{words}");
         assert_eq!(said(&[column(0.0, 0, 9)]), "In no interval were enough requests answered to know p99");
     }
 }

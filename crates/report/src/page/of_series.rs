@@ -1,0 +1,189 @@
+//! The sections of the page of a search or a scan.
+
+use maud::{Markup, html};
+use pummel_logic::plan::labels_text;
+use pummel_measure::summary::QUANTILES;
+
+use super::axis::{known_time, time};
+use super::frame::{Framed, details, fields, plan_text, section, table};
+use super::svg::in_layouts;
+use super::throughput::{self, RateMarks, RatePoint};
+use super::words::command_line;
+use crate::document::CurveDocument;
+use crate::numbers::number;
+use crate::run_figures::lag_words;
+
+/// What the marks of picture 5 mean, as far as it has them.
+fn how_to_read_rates(points: &[RatePoint], has_goals: bool, over: Option<&str>) -> String {
+    let has = |is: fn(&RatePoint) -> bool| points.iter().any(is);
+    let marks = [
+        (has_goals, "filled points are runs that met the goals, hollow ones missed them"),
+        (has(|point| !point.is_carried), "crosses are rates that were not carried"),
+        (has(|point| !point.is_trusted), "grey points are partly pummel's own, and lines break there"),
+        (
+            has(|point| !point.intervals_us.is_empty()),
+            "vertical bars are 95 % intervals within a run, of points that are not grey",
+        ),
+        (
+            has(|point| point.intervals_us.iter().any(|(_, (_, high))| high.is_none())),
+            "where a bar has an arrow no upper end is known",
+        ),
+    ];
+    let marks: Vec<&str> =
+        marks.into_iter().filter(|(is_there, _)| *is_there).map(|(_, words)| words).collect();
+    let levels = over.map_or(String::new(), |what| format!(" The numbers above the axis count the {what}."));
+    match marks.is_empty() {
+        true => format!("How to read it: each point is a run.{levels}"),
+        false => format!("How to read it: {}.{levels}", marks.join("; ")),
+    }
+}
+
+/// p99 of the runs with the lowest and the highest rate that know it, of those that were asked for a rate.
+fn statement_of_rates(points: &[RatePoint]) -> Option<String> {
+    let p99 =
+        |point: &RatePoint| point.response_us.iter().find(|(name, _)| name == "p99").and_then(|(_, us)| *us);
+    let mut known: Vec<(f64, f64)> = points
+        .iter()
+        .filter(|point| point.asked.is_some())
+        .filter_map(|point| Some((point.rate, p99(point)?)))
+        .collect();
+    known.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (first, last) = (known.first()?, known.last()?);
+    (known.len() > 1 && number(first.0) != number(last.0)).then(|| {
+        format!(
+            "p99 {} at {} completed per second, {} at {}",
+            time(first.1),
+            number(first.0),
+            time(last.1),
+            number(last.0)
+        )
+    })
+}
+
+/// The sections of a search or a scan.
+pub fn sections(document: &CurveDocument) -> Markup {
+    let points: Vec<RatePoint> = document
+        .runs
+        .iter()
+        .map(|run| RatePoint {
+            asked: run.asked_rate,
+            level: run.level.as_ref().map(|level| (level.of.clone(), level.n)),
+            intervals_us: run
+                .response_ci_us
+                .iter()
+                .filter_map(|(name, [low, high])| Some((name.to_owned(), ((*low)?, *high))))
+                .collect(),
+            rate: run.rate,
+            response_us: run.times(),
+            is_met: run.met,
+            is_carried: run.carried,
+            is_trusted: run.trust && run.limit != "generator",
+        })
+        .collect();
+    let marks = RateMarks {
+        limits_us: document.goals.iter().map(|goal| goal.limit_us).collect(),
+        found: document.found_rate,
+    };
+    let over = document.runs.iter().find_map(|run| run.level.as_ref()).map(|level| level.of.as_str());
+    let title = match over {
+        Some("threads") => "Throughput and response times by number of threads",
+        Some(_) => "Throughput and response times by number of connections",
+        None => "How response times grow with the rate",
+    };
+    let statement = statement_of_rates(&points).unwrap_or_else(|| title.to_owned());
+    let picture = in_layouts(|layout| throughput::draw(layout, "throughput", &points, &marks, title));
+    let rows: Vec<Vec<String>> = document
+        .runs
+        .iter()
+        .map(|run| {
+            let asked = match (run.asked_rate, &run.level) {
+                (Some(rate), _) => number(rate),
+                (None, Some(level)) => format!("{} {}", level.n, level.of),
+                (None, None) => "closed loop".to_owned(),
+            };
+            let rate_ends = run
+                .rate_ci
+                .map_or(String::new(), |[low, high]| format!(" ({} .. {})", number(low), number(high)));
+            let mut cells = vec![asked, format!("{}{rate_ends}", number(run.rate))];
+            cells.extend(run.times().into_iter().map(|(name, us)| {
+                let ends = run.response_ci_us.get(&name).and_then(|[low, high]| Some(((*low)?, *high)));
+                let ends = ends.map_or(String::new(), |(low, high)| {
+                    format!(" ({} .. {})", time(low), high.map_or("?".to_owned(), time))
+                });
+                format!("{}{ends}", known_time(us))
+            }));
+            cells.push(run.role.clone());
+            let carried = if run.carried { "yes" } else { "no" };
+            let outcome = run.outcome.headline().map_or_else(String::new, |word| format!(", {word}"));
+            cells.push(format!("{carried}{outcome}"));
+            cells.push(run.met.map_or("-", |met| if met { "met" } else { "missed" }).to_owned());
+            cells.push(run.limit.clone());
+            cells
+        })
+        .collect();
+    let mut names = vec!["asked/s", "done/s"];
+    names.extend(QUANTILES.map(|(name, _)| name));
+    names.extend(["role", "carried", "goal", "limit"]);
+    let numbers = table(&names, &rows);
+    let search = document.search.as_ref();
+    let limit = search
+        .and_then(|search| Some((search.low?, search.high?)))
+        .filter(|_| search.is_some_and(|search| !search.at_least));
+    let limit = limit.map_or(String::new(), |(low, high)| {
+        let carried = search.and_then(|search| search.not_carried).map_or("", |_| {
+            ", where requests were no longer answered as fast as they were asked; the times would allow more"
+        });
+        format!("between {} and {} requests per second{carried}", number(low), number(high))
+    });
+    let at_least = search
+        .filter(|search| search.at_least)
+        .map_or(String::new(), |_| "the goal was met up to the greatest rate that was tried".to_owned());
+    let limited = document.runs.iter().filter(|run| run.limit == "generator").count();
+    let generator_limited = match limited {
+        0 => String::new(),
+        some => format!("was the limit in {some} of {} runs", document.runs.len()),
+    };
+    let doubtful = document.runs.iter().filter(|run| !run.trust).count();
+    let mostly =
+        |name: &str| document.runs.iter().filter(|run| run.mostly_lag.iter().any(|one| one == name)).count();
+    let names = QUANTILES.iter().map(|(name, _)| *name);
+    let doubts = lag_words(document.runs.len(), doubtful, names, mostly).join(" ");
+    let why = search.and_then(|search| search.reason.clone()).unwrap_or_default();
+    let reason = fields(&[
+        ("Reason", document.reason.clone().unwrap_or_default()),
+        ("The limit", limit),
+        ("At least", at_least),
+        ("Why", why),
+        ("Generator", generator_limited),
+        ("Trust", doubts),
+        ("Labels", labels_text(&document.labels)),
+    ]);
+    let drawn = picture.is_some();
+    let framed = Framed {
+        statement,
+        picture,
+        instead: "A picture needs two runs whose times are known.",
+        how: how_to_read_rates(&points, !document.goals.is_empty(), over),
+        numbers: numbers.clone(),
+        axis: "",
+    };
+    html! {
+        (reason)
+        (framed.markup())
+        @if !drawn && !document.runs.is_empty() { (numbers) }
+        (how_it_was_run(document))
+    }
+}
+
+/// The command line and the plan of a series of runs; nothing where its result does not hold them.
+fn how_it_was_run(document: &CurveDocument) -> Markup {
+    let Some(plan) = &document.plan else { return Markup::default() };
+    let version = format!("{} {}", document.tool.name, document.tool.version);
+    let facts = fields(&[
+        ("Command", command_line(&document.argv)),
+        ("Servers", plan.servers.join(", ")),
+        ("Made by", version.trim().to_owned()),
+    ]);
+    let plan = details("The plan of the first run", plan_text(plan, "plan"));
+    section("How it was run", html! { (facts) (plan) })
+}
