@@ -4,6 +4,8 @@ use pummel_measure::measurement::{Keep, Status};
 
 use crate::document::{Document, EventResult, PhaseResult};
 use crate::example::Run;
+use crate::screen::Paper;
+use crate::text::Detail;
 use crate::visible::is_hidden;
 use crate::{csv, junit, markdown, page, text};
 
@@ -56,10 +58,7 @@ fn no_layout_lets_a_name_do_anything() {
             let has_tag = ["<script>alert", "<x y=", "--><!--"].iter().any(|tag| shown.contains(tag));
             assert!(layout == "csv" || !has_tag, "{layout} of {name:?}: {shown}");
         }
-        // What a terminal gets is marked where it is printed.
-        let shown = text::render(&document);
-        let shown = crate::visible::report(shown.as_bytes()).into_owned();
-        let shown = String::from_utf8(shown).expect("UTF-8");
+        let shown = text::run(&document, Detail::Everything, Paper::default());
         assert!(!shown.contains(|letter: char| is_hidden(letter) && letter != '\n'), "{shown}");
     }
 }

@@ -28,6 +28,11 @@ pub(super) fn judgement(page: &mut Page, document: &Document) {
     if let Some(verdict) = document.verdict.as_ref().filter(|verdict| !verdict.headroom.is_empty()) {
         page.field("Used", &used(&verdict.headroom));
     }
+    if let Some(trust) =
+        document.trust.as_ref().filter(|trust| document.trust_line().is_some_and(|line| line != trust.says))
+    {
+        page.field("Trust", &trust.says);
+    }
 }
 
 /// Adds a line for each server, and one for each figure of a machine that could not be read.

@@ -91,8 +91,7 @@ pummel VERSION   127.0.0.1:11211 (text)   2.00 s
 10 connections, open loop at 1,000/s; get 90 %, set 10 %; 1,000 records
 
 Result   1,000 req/s of 1,000 asked; 94.4 % hits, no errors
-Trust    Times are reliable: the generator's own delay (lag) is 3 % of p50 and
-         2 % of p99.
+Trust    reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99
 Limit    Nobody: requests were answered as they came (1,000/s). Next to give
          way: the client thread, used for 12 %, at about 8,000/s.
 
@@ -150,7 +149,7 @@ Goal     missed: p99.9 is more than 1.00 s, 2.00 s asked
          met: p50 is 63.1 us, 1.00 ms asked
 Lost     50 connections were lost, 50 opened again
 Unsent   20 of 2,070 requests
-Trust    Lag is 3 % of p50; the response at p99 is not known.
+Trust    reliable: pummel's own delay (lag) is 3 % of p50
 Limit    The server or the path to it, by exclusion: 3 % of the requests got no
          answer, and the generator's own lag was p99 2.67 us.
 Seed     42
@@ -185,8 +184,7 @@ Result   PARTIAL: 127.0.0.1:11211 closed the connection after 1.2 s, and it was
 Errors   1 x SERVER_ERROR out of memory storing object
 Lost     1 connection was lost
 Unsent   1 without a reply at the end
-Trust    Times are reliable: the generator's own delay (lag) is 3 % of p50 and
-         2 % of p99.
+Trust    reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99
 Limit    Nobody: requests were answered as they came (1,000/s). Next to give
          way: the client thread, used for 12 %, at about 8,000/s.
 Seed     42
@@ -217,8 +215,7 @@ pummel VERSION   127.0.0.1:11211 (text)   2.00 s
 Result   WRONG VALUES: 12 of 1,710, of 12 keys. 1,000 req/s of 1,000 asked;
          94.4 % hits, no errors
 Verify   bytes changed, first in key-0000; -v lists ten
-Trust    Times are reliable: the generator's own delay (lag) is 3 % of p50 and
-         2 % of p99.
+Trust    reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99
 Limit    Nobody: requests were answered as they came (1,000/s). Next to give
          way: the client thread, used for 12 %, at about 8,000/s.
 Seed     42

@@ -9,10 +9,10 @@ const UNRELIABLE: &str = "NOT RELIABLE";
 
 /// How far the times may be believed.
 pub(super) fn trust(document: &Document) -> Option<Line> {
-    let trust = document.trust.as_ref()?;
-    let text = match trust.says.strip_prefix(UNRELIABLE) {
+    let line = document.trust_line()?;
+    let text = match line.strip_prefix(UNRELIABLE) {
         Some(rest) => Text::default().and(Tone::Warning, UNRELIABLE).and(Tone::Plain, rest),
-        None => Text::plain(&trust.says),
+        None => Text::plain(line),
     };
     Some(Line::new("Trust", text))
 }

@@ -44,6 +44,9 @@ pub const FULL_TIMES: [Figures; 10] = [
 /// The spans in the order of the five times.
 const SPANS: [Span; Span::COUNT] = [Span::Response, Span::Service, Span::Wait, Span::Lag, Span::Reaction];
 
+/// The name of all operations together.
+const ALL: &str = "all";
+
 /// The name of the rows of intervals.
 const SURENESS: &str = "95 % sure";
 
@@ -53,7 +56,7 @@ pub(super) fn tables(document: &Document, wanted: TimesWanted) -> Vec<Table> {
         TimesWanted::Response => vec![responses(document)],
         TimesWanted::Full => {
             let ops = document.ops.iter();
-            let all = (ops.len() != 1).then(|| five(document, "all", &document.totals.times));
+            let all = (ops.len() != 1).then(|| five(document, ALL, &document.totals.times));
             let each = ops.map(|(name, op)| five(document, name, &op.times));
             all.into_iter().chain(each).collect()
         }
@@ -64,30 +67,29 @@ pub(super) fn tables(document: &Document, wanted: TimesWanted) -> Vec<Table> {
 fn responses(document: &Document) -> Table {
     let mut columns = vec![column("req/s", 11, 7, Some(1))];
     columns.extend(RESPONSE.map(|(name, gives_way)| column(name, 11, 11, gives_way)));
-    let row = |name: &str, completed_rate: f64, times: &FiveTimes, is_all: bool| {
+    let row = |name: &str, completed_rate: f64, times: &FiveTimes, lag: &[String]| {
         let figures = times.of_span(Span::Response);
-        let cells = RESPONSE.map(|(quantile, _)| figure(document, figures, quantile, is_all));
+        let cells = RESPONSE.map(|(quantile, _)| figure(figures, quantile, lag));
         Row {
             name: name.to_owned(),
             cells: [Cell::of(rate(completed_rate))].into_iter().chain(cells).collect(),
             kind: RowKind::Figures,
         }
     };
-    let is_one = document.groups.is_empty() && document.ops.iter().len() == 1;
+    let ops = document
+        .ops
+        .iter()
+        .map(|(name, op)| row(name, rate_of(document, op), &op.times, lag_of(document, name)));
     let mut rows: Vec<Row> = match document.groups.is_empty() {
-        true => document
-            .ops
-            .iter()
-            .map(|(name, op)| row(name, rate_of(document, op), &op.times, is_one))
-            .collect(),
+        true => ops.collect(),
         false => document
             .groups
             .iter()
-            .map(|own| row(&own.name, own.totals.rate, &own.totals.times, false))
+            .map(|own| row(&own.name, own.totals.rate, &own.totals.times, &[]))
             .collect(),
     };
-    if !is_one {
-        rows.push(row("all", document.totals.rate, &document.totals.times, true));
+    if rows.len() != 1 {
+        rows.push(row(ALL, document.totals.rate, &document.totals.times, lag_of(document, ALL)));
     }
     if document.silences.is_empty() {
         rows.extend(sureness(document.totals.times.of_span(Span::Response), &RESPONSE, 1));
@@ -101,12 +103,21 @@ fn five(document: &Document, name: &str, times: &FiveTimes) -> Table {
     let mut rows = Vec::new();
     for span in SPANS {
         let figures = times.of_span(span);
-        let is_response_of_all = span == Span::Response && name == "all";
-        let cells = FULL_TIMES.map(|(quantile, _)| figure(document, figures, quantile, is_response_of_all));
+        let lag = if span == Span::Response { lag_of(document, name) } else { &[] };
+        let cells = FULL_TIMES.map(|(quantile, _)| figure(figures, quantile, lag));
         rows.push(Row { name: span.name().to_owned(), cells: cells.to_vec(), kind: RowKind::Figures });
         rows.extend(sureness(figures, &FULL_TIMES, 0).filter(|_| document.silences.is_empty()));
     }
     Table { name: name.to_owned(), columns: columns.to_vec(), rows }
+}
+
+/// Names of the figures of the response of an operation, or of all, of which half or more is lag.
+fn lag_of<'a>(document: &'a Document, name: &str) -> &'a [String] {
+    let Some(trust) = &document.trust else { return &[] };
+    if name == ALL || document.ops.iter().len() == 1 {
+        return &trust.mostly_lag;
+    }
+    trust.mostly_lag_of.get(name).map_or(&[], Vec::as_slice)
 }
 
 fn column(name: &str, width: usize, narrow_width: usize, gives_way: Option<u8>) -> Column {
@@ -118,8 +129,8 @@ fn rate_of(document: &Document, op: &OpResult) -> f64 {
     if document.seconds > 0.0 { op.completed as f64 / document.seconds } else { 0.0 }
 }
 
-/// A figure of some times. `is_all`: they are the response of all requests, of which it is known how much of each is lag.
-fn figure(document: &Document, figures: &TimeFigures, name: &str, is_all: bool) -> Cell {
+/// A figure of some times; `lag` names those that are mostly lag.
+fn figure(figures: &TimeFigures, name: &str, lag: &[String]) -> Cell {
     let text = match name {
         "min" | "mean" | "stddev" => figures.plain(name).map_or_else(|| "-".to_owned(), time),
         quantile => match figures.at(quantile) {
@@ -128,9 +139,7 @@ fn figure(document: &Document, figures: &TimeFigures, name: &str, is_all: bool) 
             Figure::Absent => "-".to_owned(),
         },
     };
-    let trust = document.trust.as_ref().filter(|_| is_all);
-    let is_mostly_lag = trust.is_some_and(|trust| trust.mostly_lag.iter().any(|own| own == name));
-    Cell { text, is_mostly_lag }
+    Cell { text, is_mostly_lag: lag.iter().any(|own| own == name) }
 }
 
 /// The row of intervals below some figures; `None` where there are none.
@@ -160,7 +169,9 @@ fn is_above(document: &Document) -> bool {
 pub(super) fn notes(document: &Document, wanted: TimesWanted) -> Vec<String> {
     let mut notes = Vec::new();
     let shown: &[Figures] = if wanted == TimesWanted::Full { &FULL_TIMES } else { &RESPONSE };
-    let marks = document.trust.iter().flat_map(|trust| &trust.mostly_lag);
+    let marks = document.trust.iter().flat_map(|trust| {
+        trust.mostly_lag.iter().chain(trust.mostly_lag_of.iter().flat_map(|(_, names)| names))
+    });
     if marks.into_iter().any(|name| shown.iter().any(|(own, _)| own == name)) {
         notes.push("* mostly pummel's own delay".to_owned());
     }
