@@ -165,27 +165,7 @@ fn until(until: &UntilOutcome) -> Md {
 
 /// The change in a run that was not steady; `None` if there was none, and if that was not judged.
 fn not_steady(document: &Document) -> Option<Md> {
-    if document.steady != Some(false) {
-        return None;
-    }
-    let text = Md::of("**NOT STEADY**: ");
-    let Some(change) = &document.change else {
-        let parts = document.merged.iter().filter(|part| part.steady == Some(false));
-        let names: Vec<&str> = parts.map(|part| part.file.as_str()).collect();
-        return Some(match document.merged.is_empty() {
-            true => text.and(foreign(&document.unsteady_words())),
-            false => text.mark("results of the sum: ").and(foreign(&names.join(", "))),
-        });
-    };
-    let value = |value: Option<f64>| match (change.figure.as_str(), value) {
-        (_, None) => "not known".to_owned(),
-        ("p50", Some(us)) => format!("{} us", number(us)),
-        ("rate", Some(rate)) => format!("{}/s", number(rate)),
-        (_, Some(share)) => format!("{:.1} %", share * 100.0),
-    };
-    let (before, after) = (value(change.before), value(change.after));
-    let words = format!(" {before} before {:.1} s, {after} after", change.at_s);
-    Some(text.and(foreign(&change.figure)).words(&words))
+    Some(Md::of("**NOT STEADY**: ").and(foreign(&document.unsteady_line()?)))
 }
 
 fn table(document: &Document) -> Md {
@@ -282,7 +262,7 @@ fn details(document: &Document) -> Md {
 mod tests {
     use super::*;
     use crate::document::CacheResult;
-    use crate::document::{ChangeResult, TrustResult};
+    use crate::document::{ChangeResult, ChangedFigure, TrustResult};
     use crate::example::Run;
     use pummel_logic::plan::Goal;
     use pummel_logic::time::MILLISECOND;
@@ -356,7 +336,7 @@ mod tests {
         document.until = Some(until);
         document.steady = Some(false);
         document.change = Some(ChangeResult {
-            figure: "p50".to_owned(),
+            figure: ChangedFigure::P50,
             at_s: 6.2,
             before: Some(180.0),
             after: None,
@@ -364,7 +344,7 @@ mod tests {
         });
         let text = text(&document);
         let said = "- p99 known to 5.00 %: **NOT REACHED** (+- 8.00 %)\n\
-                    - **NOT STEADY**: p50 180 us before 6.2 s, not known after\n\n";
+                    - **NOT STEADY**: p50 was 180 us before 6.2 s and not known after: no intervals\n\n";
         assert!(text.contains(said), "{text}");
         let reached = UntilOutcome { half_width: None, reached: true, ..until };
         assert!(super::until(&reached).finish().contains("reached (how sure it is, is not known)"));

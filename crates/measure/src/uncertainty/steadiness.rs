@@ -16,7 +16,6 @@ use crate::measurement::{Measurement, WarmUp, WarmUpEnd};
 use crate::recorder::{OpRecord, Span};
 use crate::summary::Unanswered;
 use crate::uncertainty::WindowOp;
-use crate::words::{percent, rate_text};
 use pummel_logic::plan::{Arrivals, Goal, Group, Phase, Plan, Work};
 use pummel_logic::time::{Nanos, seconds};
 
@@ -163,9 +162,10 @@ impl Steadiness {
 }
 
 impl fmt::Debug for LevelChange {
-    /// Writes the words of the change, without the histograms of either side.
+    /// Writes the facts of the change, without the histograms of either side.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(&self.words())
+        let LevelChange { figure, kind, at_ns, before, after, .. } = self;
+        write!(to, "{kind:?} of {figure:?} at {at_ns} ns from {before:?} to {after:?}")
     }
 }
 
@@ -203,30 +203,9 @@ impl LevelChange {
             total == 0 || above <= allowed as f64 + 0.5
         })
     }
-
-    /// The change as words, such as `p50 180 us before 6.2 s, 121 us after`.
-    pub fn words(&self) -> String {
-        let text = |value| self.figure.text_of(value);
-        format!(
-            "{} {} before {:.1} s, {} after",
-            self.figure.name(),
-            text(self.before),
-            seconds(self.at_ns),
-            text(self.after)
-        )
-    }
 }
 
 impl LevelFigure {
-    /// The name of the figure in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            LevelFigure::P50 => "p50",
-            LevelFigure::Rate => "rate",
-            LevelFigure::HitShare => "hit share",
-        }
-    }
-
     /// The figure of requests that ended within a time; `None` where it falls among the requests without an answer.
     fn value_of(self, op: &WindowOp, length_ns: Nanos) -> Option<f64> {
         match self {
@@ -236,15 +215,6 @@ impl LevelFigure {
             }
             LevelFigure::Rate => (length_ns > 0).then(|| op.completed as f64 / seconds(length_ns)),
             LevelFigure::HitShare => (op.keys > 0).then(|| op.hits as f64 / op.keys as f64),
-        }
-    }
-
-    fn text_of(self, value: Option<f64>) -> String {
-        match (self, value) {
-            (_, None) => "unknown".to_owned(),
-            (LevelFigure::P50, Some(ns)) => crate::summary::time_text(ns as Nanos),
-            (LevelFigure::Rate, Some(rate)) => rate_text(rate),
-            (LevelFigure::HitShare, Some(share)) => percent(share),
         }
     }
 }
@@ -424,13 +394,14 @@ mod tests {
     }
 
     #[test]
-    fn the_figures_of_an_unsteady_run_have_no_certainty_and_its_change_has_words() {
+    fn the_figures_of_an_unsteady_run_have_no_certainty_and_its_change_has_both_levels() {
         let summary = stepped(Vec::new());
         assert_eq!((&summary.totals.certainty, &summary.ops[0].1.certainty), (&None, &None));
         let change = summary.change().expect("a change");
         assert_eq!((change.figure, change.kind), (LevelFigure::P50, ChangeKind::Step));
-        let words = change.words();
-        assert!(words.starts_with("p50 4") && words.contains(" us before 4.0 s, "), "{words}");
+        let (before, after) = (change.before.expect("known"), change.after.expect("known"));
+        assert!((40_000.0..50_000.0).contains(&before) && after > 1.5 * before, "{change:?}");
+        assert!(change.at_ns.abs_diff(4 * SECOND) < SECOND / 5, "{change:?}");
     }
 
     #[test]

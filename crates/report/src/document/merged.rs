@@ -1,6 +1,6 @@
 //! The results that a sum consists of.
 
-use super::ChangeResult;
+use super::steadiness::ChangeResult;
 use serde::{Deserialize, Serialize};
 
 /// A result that is a part of a sum.

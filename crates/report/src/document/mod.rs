@@ -14,7 +14,7 @@ mod failures;
 mod figures;
 pub(crate) mod judgement;
 mod lines;
-mod merged;
+pub(crate) mod merged;
 mod misses;
 mod named;
 mod outcomes;
@@ -24,10 +24,9 @@ mod replayed;
 mod requests;
 mod run;
 mod server_stats;
-mod steadiness;
+pub(crate) mod steadiness;
 mod transmit;
 pub(crate) mod trust;
-mod unsteady;
 
 #[cfg(test)]
 mod tests;
@@ -78,7 +77,9 @@ pub use self::requests::{
 };
 pub use self::run::{CertaintyResult, GeneratorResult, GoalOutcome, LoadedResult, ToolResult, VerifyResult};
 pub use self::server_stats::{ServerIntervalResult, ServerStatsResult};
-pub use self::steadiness::{ChangeResult, SilenceResult, UntilOutcome, WarmUpResult};
+pub use self::steadiness::{
+    ChangePlace, ChangeResult, ChangedFigure, SilenceResult, UntilOutcome, WarmUpResult,
+};
 pub use self::transmit::{SampleFigures, TransmitResult};
 pub use self::trust::{
     CauseResult, LagCauseResult, LagPartResult, LagShareResult, ReliableFigures, SharedMachineResult,

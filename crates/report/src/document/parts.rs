@@ -279,7 +279,7 @@ impl EventResult {
         events.extend(change.map(|change| EventResult {
             at_s: change.at_s,
             kind: "change".to_owned(),
-            what: format!("the {} changed", change.figure),
+            what: format!("the {} changed", change.figure.name()),
         }));
         events.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
         let beyond = events.len().saturating_sub(EVENTS_MAX) as u64;

@@ -13,10 +13,10 @@ use super::figures::{micros, rounded};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChangeResult {
-    /// The figure: `p50`, `rate` or `hit share`.
-    pub figure: String,
-    /// `beginning` where the first eighth of the run differed from its last half, and `step` where there is a moment.
-    pub kind: String,
+    /// Figure that changed.
+    pub figure: ChangedFigure,
+    /// Place of the change in the run.
+    pub kind: ChangePlace,
     /// The moment, in seconds from the beginning of the measured phase.
     pub at_s: f64,
     /// The figure before the moment: microseconds, requests per second or a share; null where it falls among the requests without
@@ -24,6 +24,59 @@ pub struct ChangeResult {
     pub before: Option<f64>,
     /// The figure after the moment; null if it falls among requests without an answer.
     pub after: Option<f64>,
+    /// The change in words; empty in results of versions that did not say.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub says: String,
+}
+
+/// Figure that shows the level of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ChangedFigure {
+    /// Median of the response.
+    #[serde(rename = "p50")]
+    P50,
+    /// Completed requests per second.
+    #[serde(rename = "rate")]
+    Rate,
+    /// Share of keys that reads found.
+    #[serde(rename = "hit share")]
+    HitShare,
+    /// A figure that this version does not know.
+    #[default]
+    #[serde(rename = "figure", other)]
+    Other,
+}
+
+/// Place of a change in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangePlace {
+    /// The first eighth of the run differed from its last half.
+    Beginning,
+    /// The run differed before and after a moment.
+    #[default]
+    #[serde(other)]
+    Step,
+}
+
+impl ChangedFigure {
+    /// The name of the figure in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChangedFigure::P50 => "p50",
+            ChangedFigure::Rate => "rate",
+            ChangedFigure::HitShare => "hit share",
+            ChangedFigure::Other => "figure",
+        }
+    }
+
+    fn of(figure: LevelFigure) -> ChangedFigure {
+        match figure {
+            LevelFigure::P50 => ChangedFigure::P50,
+            LevelFigure::Rate => ChangedFigure::Rate,
+            LevelFigure::HitShare => ChangedFigure::HitShare,
+        }
+    }
 }
 
 /// A spell in which servers answered nothing although requests were due.
@@ -81,15 +134,16 @@ impl ChangeResult {
             LevelFigure::Rate | LevelFigure::HitShare => rounded(value),
         };
         let kind = match change.kind {
-            ChangeKind::Beginning => "beginning",
-            ChangeKind::Step => "step",
+            ChangeKind::Beginning => ChangePlace::Beginning,
+            ChangeKind::Step => ChangePlace::Step,
         };
         Some(ChangeResult {
-            figure: change.figure.name().to_owned(),
-            kind: kind.to_owned(),
+            figure: ChangedFigure::of(change.figure),
+            kind,
             at_s: rounded(seconds(change.at_ns)),
             before: change.before.map(value),
             after: change.after.map(value),
+            says: String::new(),
         })
     }
 }
@@ -99,22 +153,6 @@ impl WarmUpResult {
         let WarmUp { until, elapsed_ns, settled, cut_short } = measurement.warm_up?;
         let until = Some(until).filter(|until| *until != WarmUpEnd::Settled);
         Some(WarmUpResult { seconds: rounded(seconds(elapsed_ns)), settled, cut_short, until })
-    }
-
-    /// The end of the warm-up, in words.
-    pub fn words(&self) -> String {
-        let took = self.seconds;
-        match (self.until.unwrap_or_default(), self.settled) {
-            _ if self.cut_short => format!("cut short after {took:.1} s, when the run was ended"),
-            (WarmUpEnd::Settled, true) => format!("settled after {took:.1} s"),
-            (WarmUpEnd::Settled, false) => format!("over after {took:.1} s, and the load had not settled"),
-            (WarmUpEnd::Eviction, true) => {
-                format!("over after {took:.1} s, when a server had evicted a record")
-            }
-            (WarmUpEnd::Eviction, false) => {
-                format!("over after {took:.1} s, and no server was seen to have evicted a record")
-            }
-        }
     }
 }
 

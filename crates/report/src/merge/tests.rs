@@ -11,7 +11,7 @@ use pummel_measure::recorder::{Sample, Span};
 
 use super::*;
 use crate::comparison::{StoredFile, side_of};
-use crate::document::ChangeResult;
+use crate::document::{ChangeResult, ChangedFigure};
 use crate::example::{BUILD, Run, sample};
 use crate::screen::Paper;
 use crate::text::{Detail, run};
@@ -158,7 +158,7 @@ fn a_change_of_a_part_is_said_of_the_part_and_not_of_the_sum() {
     documents[0].steady = Some(true);
     documents[1].steady = Some(false);
     documents[1].change = Some(ChangeResult {
-        figure: "p50".to_owned(),
+        figure: ChangedFigure::P50,
         at_s: 6.2,
         before: Some(180.0),
         after: Some(121.0),
@@ -168,13 +168,15 @@ fn a_change_of_a_part_is_said_of_the_part_and_not_of_the_sum() {
     assert_eq!((sum.steady, &sum.change), (Some(false), &None));
     assert_eq!((sum.merged[0].steady, &sum.merged[1].change), (Some(true), &documents[1].change));
     let text = run(&sum, Detail::Everything, Paper::default());
-    assert!(
-        text.replace("\n         ", " ")
-            .contains("b.json was not steady: p50 was 180 us before 6.2 s and 121 us after."),
-        "{text}"
-    );
+    let words = "b.json: p50 was 180 us before 6.2 s and 121 us after: no intervals";
+    assert!(text.replace("\n         ", " ").contains(words), "{text}");
     let summary = String::from_utf8(markdown::render(&sum)).expect("UTF-8");
-    assert!(summary.contains("- **NOT STEADY**: results of the sum: b.json\n"), "{summary}");
+    assert!(
+        summary.contains(
+            "- **NOT STEADY**: b.json: p50 was 180 us before 6.2 s and 121 us after: no intervals\n"
+        ),
+        "{summary}"
+    );
 }
 
 #[test]

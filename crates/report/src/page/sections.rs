@@ -65,30 +65,9 @@ pub fn answers(document: &Document) -> Markup {
         ("Trust", trust),
         ("Limit", limit),
         ("Used", used.join(", ")),
-        ("Not steady", not_steady(document)),
+        ("Not steady", document.unsteady_line().unwrap_or_default()),
         ("No intervals", document.certainty_missing.clone().unwrap_or_default()),
     ])
-}
-
-/// Why a run was not steady; nothing where it was, or where that is not known.
-fn not_steady(document: &Document) -> String {
-    let parts = document.merged.iter().filter(|part| part.steady == Some(false));
-    let names: Vec<&str> = parts.map(|part| part.file.as_str()).collect();
-    match &document.change {
-        _ if document.steady != Some(false) => String::new(),
-        None if !document.merged.is_empty() => format!("results of the sum: {}", names.join(", ")),
-        None => document.unsteady_words(),
-        Some(change) => {
-            let text = |value: Option<f64>| match (change.figure.as_str(), value) {
-                (_, None) => "not known".to_owned(),
-                ("p50", Some(us)) => time(us),
-                ("rate", Some(rate)) => format!("{}/s", number(rate)),
-                (_, Some(share)) => format!("{:.1} %", share * 100.0),
-            };
-            let (before, after) = (text(change.before), text(change.after));
-            format!("{} {before} before {:.1} s, {after} after", change.figure, change.at_s)
-        }
-    }
 }
 
 fn requests(document: &Document) -> Markup {

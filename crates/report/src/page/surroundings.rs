@@ -16,6 +16,7 @@ use crate::document::{
     ServerStatsResult, events_beyond_words,
 };
 use crate::numbers::{grouped, number};
+use crate::words::unsteady;
 use crate::{calibration_words, transmit};
 
 /// Rows of a table of events at most.
@@ -492,7 +493,7 @@ fn events(document: &Document) -> Markup {
 
 /// What is known of how the run was made and of the instrument, beside what the plan says.
 pub fn facts(document: &Document) -> Vec<(&'static str, String)> {
-    let warm_up = document.warmup.map(|warm_up| warm_up.words());
+    let warm_up = document.warmup.as_ref().map(unsteady::warm_up);
     let until = document.until.map(|until| {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let reached = until.half_width.map_or("not known".to_owned(), percent);

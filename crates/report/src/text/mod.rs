@@ -22,7 +22,6 @@ use pummel_logic::protocol::Fault;
 use pummel_measure::words::{counted, grouped};
 
 pub(crate) use self::changes::{note as changes_note, rate_words};
-pub(crate) use self::steadiness::words as steadiness_words;
 
 use self::around::around;
 use self::heading::heading;

@@ -1,3 +1,4 @@
 //! The words for the facts of results: one table for each subject, from which every report takes its sentences.
 
 pub mod trust;
+pub mod unsteady;

@@ -303,6 +303,5 @@ fn udp(document: &Document) -> Vec<Line> {
 
 /// The change of a run that was not at one level.
 pub(super) fn unsteady(document: &Document) -> Vec<Line> {
-    let words = crate::text::steadiness_words(document);
-    words.map(|words| Line::warning("Unsteady", words)).into_iter().collect()
+    document.unsteady_line().map(|words| Line::warning("Unsteady", words)).into_iter().collect()
 }
