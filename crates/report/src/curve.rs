@@ -76,7 +76,8 @@ pub struct Point {
 impl Curve {
     /// The greatest rate at which single runs met the goals; `None` where none did.
     fn met_up_to(&self) -> Option<SingleRuns> {
-        let met = |point: &&Point| point.carried() && point.met() == Some(true);
+        // A run that the generator limited says nothing of the server, however long it is.
+        let met = |point: &&Point| point.carried() && point.met() == Some(true) && !point.is_of_generator();
         let rate = self.points.iter().filter(met).filter_map(|point| point.asked).reduce(f64::max)?;
         let there = |point: &&Point| {
             let is_near = point.asked.is_some_and(|asked| (asked / rate - 1.0).abs() < SAME_RATE);
