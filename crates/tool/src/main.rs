@@ -14,7 +14,7 @@ use pummel_tool::commands::agent::agent;
 use pummel_tool::commands::calibrate::calibrate;
 use pummel_tool::commands::compare::compare;
 use pummel_tool::commands::curve::curve;
-use pummel_tool::commands::demo::demo;
+use pummel_tool::commands::demo::{self, demo};
 use pummel_tool::commands::explain::explain;
 use pummel_tool::commands::fit::fit;
 use pummel_tool::commands::man_pages::pages;
@@ -84,7 +84,7 @@ fn follow(command: Command, inputs: &FrontInputs) -> Exit {
         Command::Report(args) => report(&args),
         Command::Merge(args) => merge(&args),
         Command::Schema(args) => schema(args),
-        Command::Demo(args) => demo(&args, inputs, |job| single::run(&job)),
+        Command::Demo(args) => demo(&args, inputs, demo::execute),
         Command::Explain(args) => explain(&args, inputs),
         Command::Mcperf(args) => mcperf(&args.args),
         Command::Memaslap(args) => memaslap("memaslap", &args.args, inputs),

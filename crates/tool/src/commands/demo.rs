@@ -5,10 +5,18 @@ use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use clap::Args;
+use pummel_measure::limit::Limit;
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::{QUANTILES, Quantile, Summary, time_text};
+use pummel_measure::words::{grouped, rate_text};
 
 use crate::exit_status::{Exit, answer};
+use crate::job::driver::{Extras, check_here, drive};
+use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{FrontInputs, Job};
 use crate::native;
+use crate::native::style::NativeStyle;
 use crate::output::print;
 use crate::stderr;
 use crate::values;
@@ -57,8 +65,128 @@ const PARTS: [Part; 2] = [
     },
 ];
 
-/// Runs both parts with `execute`; ends at the first that is not complete, and with its status.
-pub fn demo(args: &DemoArgs, inputs: &FrontInputs, mut execute: impl FnMut(Job) -> Exit) -> Exit {
+/// The rate of the open loop, in requests per second.
+const OPEN_RATE: u64 = 20_000;
+
+/// The figures of a run that the demo's answer needs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// Completed requests per second.
+    rate: f64,
+    limit: Limit,
+    /// Name of the row of the table of limits.
+    row: &'static str,
+    /// Response time of half of the requests.
+    p50: Quantile,
+    /// Response time of 99 % of the requests.
+    p99: Quantile,
+    outcome: RunOutcome,
+    /// Whether the times are hardly pummel's own.
+    is_trusted: bool,
+}
+
+impl Seen {
+    fn of(summary: &Summary) -> Seen {
+        let quantile = |name: &str| {
+            let at = QUANTILES.iter().position(|(known, _)| *known == name);
+            at.map_or(Quantile::Absent, |at| summary.totals.figures[Span::Response as usize].quantiles[at])
+        };
+        Seen {
+            rate: summary.totals.rate,
+            limit: summary.verdict.limit,
+            row: summary.verdict.row,
+            p50: quantile("p50"),
+            p99: quantile("p99"),
+            outcome: summary.ending.outcome,
+            is_trusted: summary.trust.ok,
+        }
+    }
+}
+
+/// The report of `pummel run`, and what it was made of.
+struct DemoStyle {
+    native: NativeStyle,
+    seen: Option<Seen>,
+}
+
+impl Style for DemoStyle {
+    fn event(&mut self, event: Event<'_>, moment: Moment, out: &mut StyleOutput) {
+        self.native.event(event, moment, out);
+    }
+
+    fn end(&mut self, ended: &Ended<'_>, moment: Moment, out: &mut StyleOutput) -> Exit {
+        self.seen = ended.refused.is_none().then(|| Seen::of(ended.report.summary));
+        self.native.end(ended, moment, out)
+    }
+
+    fn failure(&self, words: &str) -> (String, Exit) {
+        self.native.failure(words)
+    }
+
+    fn usage_status(&self) -> Exit {
+        self.native.usage_status()
+    }
+
+    fn doubted(&self) -> Doubted {
+        self.native.doubted()
+    }
+
+    fn lets_readers_leave(&self) -> bool {
+        self.native.lets_readers_leave()
+    }
+}
+
+/// Makes the run of a job and writes its report; also returns the figures for the demo's answer, where there is a run.
+pub fn execute(job: &Job) -> (Exit, Option<Seen>) {
+    if let Err(error) = check_here(job) {
+        return (answer(&error.into()), None);
+    }
+    let mut style = DemoStyle { native: NativeStyle::new(&job.outputs), seen: None };
+    let exit = drive(job, &Extras::default(), &mut style);
+    (exit, style.seen)
+}
+
+/// The answers to the two questions of the demo, a line each.
+fn answers(closed: &Seen, open: &Seen) -> String {
+    let asked = grouped(OPEN_RATE);
+    let limit = match (closed.limit, closed.row) {
+        (Limit::Server, "server-one-thread") => "The limit was the server: its one thread was full",
+        (Limit::Server, "server-cpu") => "The limit was the server's CPU",
+        (Limit::Server, _) => "The limit was the server",
+        (Limit::Generator, "shared-cpu") => "The limit was this machine, which both share",
+        (Limit::Generator, _) => "The limit was pummel itself",
+        (Limit::Connections, _) => "The limit was the number of connections",
+        (Limit::Network, _) => "The limit was the network",
+        (Limit::Others, _) => "The limit was load of others",
+        (Limit::Workload, _) => "The limit was the workload",
+        (Limit::None | Limit::Unknown, _) => "What limited it is not known",
+    };
+    let rate = rate_text(closed.rate);
+    let rate = rate.trim_end_matches("/s");
+    let mut text = format!("Closed loop: {rate} req/s. {limit}.\n");
+    text += &match (open.outcome, open.p50, open.p99) {
+        (RunOutcome::Ok, Quantile::Known(half), Quantile::Known(most)) => format!(
+            "Open loop at {asked}/s: half were answered within {}, 99 % within {}.\n",
+            time_text(half),
+            time_text(most)
+        ),
+        _ => format!(
+            "Open loop at {asked}/s: the server did not keep up; {} were answered.\n",
+            rate_text(open.rate)
+        ),
+    };
+    if !open.is_trusted {
+        text += "Part of these times is pummel's own delay: Trust, above, says how much.\n";
+    }
+    text
+}
+
+/// Runs both parts with `execute`, and says what they came to; ends at the first that is not complete, and with its status.
+pub fn demo(
+    args: &DemoArgs,
+    inputs: &FrontInputs,
+    mut execute: impl FnMut(&Job) -> (Exit, Option<Seen>),
+) -> Exit {
     match &args.server {
         Some(server) => parts(server, inputs, &mut execute),
         None => match BuiltIn::start() {
@@ -77,21 +205,25 @@ pub fn demo(args: &DemoArgs, inputs: &FrontInputs, mut execute: impl FnMut(Job) 
     }
 }
 
-fn parts(server: &str, inputs: &FrontInputs, execute: &mut impl FnMut(Job) -> Exit) -> Exit {
+fn parts(server: &str, inputs: &FrontInputs, execute: &mut impl FnMut(&Job) -> (Exit, Option<Seen>)) -> Exit {
+    let mut seen = Vec::new();
     for part in &PARTS {
         let words: Vec<&str> = ["run", "-s", server].iter().chain(part.words).copied().collect();
         if let Err(exit) = tell(&format!("\n{}\n\n$ pummel {}\n\n", part.story, words.join(" "))) {
             return exit;
         }
-        let exit = match native::job(words.iter().map(OsString::from), inputs) {
-            Ok(job) => execute(job),
-            Err(error) => answer(&error),
+        let (exit, figures) = match native::job(words.iter().map(OsString::from), inputs) {
+            Ok(job) => execute(&job),
+            Err(error) => (answer(&error), None),
         };
         if exit != Exit::Complete {
             return exit;
         }
+        seen.extend(figures);
     }
-    Exit::Complete
+    let [closed, open] = &seen[..] else { return Exit::Complete };
+    let next = "Next: pummel run -s HOST, with your server; pummel run -h";
+    tell(&format!("\n{}{next}\n", answers(closed, open))).map_or_else(|exit| exit, |()| Exit::Complete)
 }
 
 /// Writes to standard output, at once, since the run that follows writes there too. A demo that cannot be shown ends.
@@ -153,11 +285,46 @@ mod tests {
             &args,
             &FrontInputs { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) },
             |job| {
-                jobs.push(job);
-                exits.remove(0)
+                jobs.push(job.clone());
+                (exits.remove(0), None)
             },
         );
         (exit, jobs)
+    }
+
+    const SEEN: Seen = Seen {
+        rate: 163_412.0,
+        limit: Limit::Server,
+        row: "server-one-thread",
+        p50: Quantile::Known(27_200),
+        p99: Quantile::Known(246_000),
+        outcome: RunOutcome::Ok,
+        is_trusted: true,
+    };
+
+    #[test]
+    fn the_end_answers_both_questions_in_a_line_each() {
+        assert_eq!(
+            answers(&SEEN, &SEEN),
+            "Closed loop: 163,000 req/s. The limit was the server: its one thread was full.\n\
+             Open loop at 20,000/s: half were answered within 27.2 us, 99 % within 246 us.\n"
+        );
+        let slow = Seen { rate: 9_512.0, p99: Quantile::Above(1_000_000), is_trusted: false, ..SEEN };
+        let said = answers(&Seen { limit: Limit::Generator, row: "shared-cpu", ..SEEN }, &slow);
+        assert_eq!(
+            said,
+            "Closed loop: 163,000 req/s. The limit was this machine, which both share.\n\
+             Open loop at 20,000/s: the server did not keep up; 9,510/s were answered.\n\
+             Part of these times is pummel's own delay: Trust, above, says how much.\n"
+        );
+        assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+        assert!(answers(&Seen { limit: Limit::Unknown, ..SEEN }, &SEEN).contains("is not known.\n"));
+    }
+
+    #[test]
+    fn the_rate_of_the_answer_is_that_of_the_open_loop() {
+        let (_, jobs) = run_with(vec![Exit::Complete, Exit::Complete]);
+        assert_eq!(jobs[1].plan.groups[0].rate, Some(OPEN_RATE as f64));
     }
 
     #[test]

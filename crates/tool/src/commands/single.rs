@@ -38,11 +38,6 @@ pub fn follow_steered(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Exit {
 const NO_TERMINAL: &str =
     "'--steer' is accepted on a terminal only: standard error is not a terminal, CI is set, or TERM is dumb";
 
-/// Makes the run of a job whose servers were not asked for their protocol, and writes its reports.
-pub fn run(job: &Job) -> Exit {
-    run_detected(job, Detection::Unasked)
-}
-
 fn run_detected(job: &Job, detection: Detection) -> Exit {
     let extras = Extras { detection, ..Extras::default() };
     match check_here(job) {
