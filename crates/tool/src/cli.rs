@@ -171,8 +171,9 @@ pub fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
         let message = "this build of pummel has no agents (pummel --version: features); 'make build' and packages have them";
         return Err(command.error(ErrorKind::InvalidSubcommand, message));
     }
-    let subcommand =
-        words.get(1).and_then(|word| word.to_str()).and_then(|name| command.find_subcommand(name));
+    // Behind `explain` stands the command line of another command.
+    let name = words.iter().skip(1).filter_map(|word| word.to_str()).find(|word| *word != "explain");
+    let subcommand = name.and_then(|name| command.find_subcommand(name));
     let has_server =
         subcommand.is_some_and(|sub| sub.get_arguments().any(|arg| arg.get_long() == Some("server")));
     if let Some(message) = other_tools::host_and_port(&words).filter(|_| has_server) {

@@ -35,6 +35,7 @@ use crate::job::calibration_store::Stored;
 use crate::job::detection::Detection;
 use crate::job::fleet::Fleet;
 use crate::job::inputs::inputs_of;
+use crate::job::large_load;
 use crate::job::observers::{Observers, run_name};
 use crate::job::outlets::{FrontFiles, Outlets};
 use crate::job::outputs::files_of;
@@ -42,6 +43,7 @@ use crate::job::probe;
 use crate::job::provenance::told_command_line;
 use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
+use crate::job::socket_files::check_sockets;
 use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Front, Job, ReportFormat, UsageError};
 use crate::output::print;
@@ -67,6 +69,10 @@ pub fn check_here(job: &Job) -> Result<(), UsageError> {
     if takes_part(&job.plan, job.fleet.as_ref()) {
         check_cpus(&job.plan)?;
         check_tls(&job.plan)?;
+        check_sockets(&job.plan.servers)?;
+    }
+    if let Some(words) = large_load::words(&job.plan) {
+        say(format_args!("WARNING: {words}"));
     }
     if job.plan.tls.as_ref().is_some_and(|options| options.insecure) {
         say(

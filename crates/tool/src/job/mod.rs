@@ -24,6 +24,7 @@ pub mod driver;
 pub mod fleet;
 pub mod hints;
 pub mod inputs;
+mod large_load;
 pub mod launch_spec;
 pub mod observers;
 pub mod outlets;
@@ -36,6 +37,7 @@ pub mod result_files;
 pub mod runner;
 pub mod samples;
 pub mod server_program;
+mod socket_files;
 pub mod style;
 #[cfg(feature = "parquet")]
 pub mod table_files;

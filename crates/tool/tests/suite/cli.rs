@@ -281,6 +281,23 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
 }
 
 #[test]
+fn a_directory_or_a_file_in_place_of_a_socket_is_told_as_that() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    fs::write(at("file"), "").expect("written");
+    for command in [&["run"][..], &["load"], &["scan", "--rates", "1:2:1"], &["ab", "--a=-d 1", "--b=-d 2"]] {
+        let words = |server: &str| -> Vec<String> {
+            [command, &["-s", server]].concat().iter().map(|word| (*word).to_owned()).collect()
+        };
+        for (server, what) in [(at(""), "a directory"), (at("file"), "a file")] {
+            let words = words(&server);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            assert_refused(&words, &["for '--server': expected a unix socket, and this is ", what]);
+        }
+    }
+}
+
+#[test]
 fn a_series_has_one_report_on_standard_output() {
     let scan = ["scan", "-s", "127.0.0.1:1", "--rates", "1:2:1"];
     for (options, parts) in [
@@ -476,6 +493,7 @@ fn host_and_port_as_redis_cli_takes_them_are_refused_with_the_form_that_is_taken
         (&["load", "-h", "10.0.0.1"], "'-h' is help and takes no host: write '-s 10.0.0.1'"),
         (&["search", "-s", "10.0.0.1", "-p", "6379"], "there is no '-p'"),
         (&["ab", "-h", "a"], "write '-s a'"),
+        (&["explain", "run", "-h", "a"], "write '-s a'"),
     ] {
         assert_refused(words, &[part]);
     }
@@ -518,7 +536,9 @@ fn a_server_is_a_word_alone_or_a_uri_for_every_command_that_has_servers() {
         let output =
             pummel(&words(&["redis://127.0.0.1:1", "-t", "10ms"][..if command == ["load"] { 1 } else { 3 }]));
         assert_eq!(output.status.code(), Some(1), "{command:?}");
-        assert!(text(&output.stderr).contains("127.0.0.1:1"), "{command:?}: {}", text(&output.stderr));
+        // The first run of `ab` may be the one of the other side.
+        let server = if command[0] == "ab" { "127.0.0.1:" } else { "127.0.0.1:1: " };
+        assert!(text(&output.stderr).contains(server), "{command:?}: {}", text(&output.stderr));
     }
     assert_refused(&["run", "--plan", "p.toml", "redis://a"], &["expected HOST:PORT with --plan"]);
 }
@@ -998,6 +1018,11 @@ fn the_demo_starts_the_built_in_server_says_so_and_ends_it() {
     let (address, _) = rest.split_once(',').expect("an address");
     for command in ["-t 3s\n", "-t 3s --rate 20k --arrivals poisson --no-load\n"] {
         assert!(shown.contains(&format!("$ pummel run -s {address} {command}")), "{shown}");
+    }
+    let end: Vec<&str> = shown.trim_end().lines().rev().take(4).collect();
+    assert_eq!(end[0], "Next: pummel run -s HOST, with your server; pummel run -h", "{shown}");
+    for begin in ["Closed loop: ", "Open loop at 20,000/s: "] {
+        assert!(end.iter().any(|line| line.starts_with(begin)), "{begin}: {end:?}");
     }
     assert!(TcpStream::connect(address).is_err(), "the server at {address} is still there");
 }
