@@ -32,6 +32,12 @@ const TRACE_REQUESTS: u64 = SHORTER_MIN + REQUESTS_MIN;
 /// Keys of the trace, each of which is stored first.
 const TRACE_KEYS: u64 = 10_000;
 
+/// Name of the plan of the run in the folder of the counts.
+const PLAN: &str = "plan.toml";
+
+/// Length of an interval of the runs in nanoseconds, longer than any of them.
+const INTERVAL_NS: i64 = 1_000_000_000_000;
+
 /// A function that only the thread of a worker calls, as callgrind names it.
 const WORKER: &str = "pummel_engine::worker::Worker<";
 
@@ -48,8 +54,7 @@ struct Row {
 }
 
 /// The words that `{run}` stands for.
-const RUN: &str = "run -s {servers} -c {connections} -d {depth} -n {requests} --seed 1 --interval 1000s --wait block \
-     --timeout 60s --backend epoll {extra}";
+const RUN: &str = "run -s {servers} -c {connections} -d {depth} -n {requests} --seed 1 --timeout 60s {extra}";
 
 /// Gets of one key, over connections that stay.
 const GETS: &str = "{run} --mix get:1";
@@ -57,7 +62,7 @@ const GETS: &str = "{run} --mix get:1";
 /// The pace of the open loops is one that a program keeps up with while each of its instructions is counted.
 const OPEN: &str = "{run} --mix get:1 --rate 4k";
 
-const ROWS: [Row; 13] = [
+const ROWS: [Row; 14] = [
     Row { name: "closed, depth 1, 50 connections", servers: 1, connections: 50, depth: 1, words: GETS },
     Row { name: "closed, depth 16, 50 connections", servers: 1, connections: 50, depth: 16, words: GETS },
     Row {
@@ -104,28 +109,33 @@ const ROWS: [Row; 13] = [
         depth: 1,
         words: "{run} --mix get:1 --calls-per-connection 10",
     },
-    // 400 connections a second make 4,000 calls, and more of them are open while the machine is busy with something else. Without
-    // -r, and without -R, mcperf looks for each reply awake, so that a count would depend on how long that takes.
     Row {
-        name: "churn: mcperf, connections of 10 sets",
-        servers: 1,
-        connections: 2_000,
-        depth: 1,
-        words: "mcperf -s 127.0.0.1 -p {port} --strict -m set -z d200 -n {tenth} -N 10 -r 400",
-    },
-    Row {
-        name: "sequences: mcperf, sets with sizes and gaps, 10 connections in turn",
+        name: "churn: mcperf, connections of 10 sets in turn",
         servers: 1,
         connections: 1,
         depth: 1,
-        words: "mcperf -s 127.0.0.1 -p {port} --strict -m set -z u1,400 -n 10 -N {tenth} -R u0.0001,0.0004",
+        words: "mcperf -s 127.0.0.1 -p {port} -m set -z d200 -n {tenth} -N 10",
+    },
+    Row {
+        name: "sequences: mcperf, sets of many sizes, 10 connections in turn",
+        servers: 1,
+        connections: 1,
+        depth: 1,
+        words: "mcperf -s 127.0.0.1 -p {port} -m set -z u1,400 -n 10 -N {tenth}",
+    },
+    Row {
+        name: "sequences: mcperf, sets of many sizes with gaps, 10 connections in turn",
+        servers: 1,
+        connections: 1,
+        depth: 1,
+        words: "mcperf -s 127.0.0.1 -p {port} -m set -z u1,400 -n 10 -N {tenth} -R u0.0001,0.0004",
     },
     Row {
         name: "windows: memaslap, 50 windows of 1,024 objects",
         servers: 1,
         connections: 50,
         depth: 1,
-        words: "memaslap -s {servers} --strict -c 50 -w 1k -X 200 -x {requests} --seed 1 --no-evidence",
+        words: "memaslap -s {servers} -c 50 -w 1k -X 200 -x {requests} --seed 1 --no-evidence",
     },
 ];
 
@@ -172,7 +182,8 @@ pub struct Options {
     /// Only rows whose name contains TEXT.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = known_row)]
     rows: String,
-    /// Further options for `pummel run`, separated by spaces; rows of mcperf and memaslap do without them.
+    /// Further options for `pummel run`, separated by spaces, except `--backend`, `--wait` and `--interval`; rows of mcperf and
+    /// memaslap do without them.
     #[arg(
         long,
         value_name = "WORDS",
@@ -257,6 +268,15 @@ fn count(row: &Row, binary: &Path, servers: &[Server], extra: &str, scratch: &Pa
 
 /// Instructions of the worker's thread in a run of pummel with these words. The thread that makes the report may take more.
 fn worker_thread(binary: &Path, words: &str, scratch: &Path) -> io::Result<u64> {
+    // memaslap reads settings from the home directory.
+    let explained = said_by(
+        Command::new(binary)
+            .arg("explain")
+            .args(words.split_whitespace())
+            .current_dir(scratch)
+            .env("HOME", scratch),
+    )?;
+    fs::write(scratch.join(PLAN), alike(&explained).map_err(io::Error::other)?)?;
     let directory = scratch.join("counts");
     match fs::remove_dir_all(&directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -267,10 +287,8 @@ fn worker_thread(binary: &Path, words: &str, scratch: &Path) -> io::Result<u64> 
             .args(["-q", "--tool=callgrind", "--separate-threads=yes"])
             .arg(format!("--callgrind-out-file={}", directory.join("thread").display()))
             .arg(binary)
-            .args(words.split_whitespace())
-            .current_dir(scratch)
-            // memaslap reads its settings from there.
-            .env("HOME", scratch),
+            .args(["run", "--plan", PLAN, "--fail-on", "errors"])
+            .current_dir(scratch),
     )?;
     let mut workers = Vec::new();
     for entry in fs::read_dir(&directory)? {
@@ -281,6 +299,19 @@ fn worker_thread(binary: &Path, words: &str, scratch: &Path) -> io::Result<u64> 
         [instructions] => Ok(instructions),
         _ => Err(io::Error::other(format!("{} threads, not one, called {WORKER}...>", workers.len()))),
     }
+}
+
+/// A plan whose worker waits by epoll and asleep, and hardly ever hands over an interval: mcperf and memaslap choose otherwise, and
+/// how long they look for a reply awake depends on the machine.
+fn alike(plan: &str) -> Result<String, toml::de::Error> {
+    let mut plan: toml::Table = toml::from_str(plan)?;
+    plan.insert("interval_ns".to_owned(), INTERVAL_NS.into());
+    let engine = plan.entry("engine").or_insert_with(|| toml::Table::new().into());
+    if let Some(engine) = engine.as_table_mut() {
+        engine.insert("backend".to_owned(), "epoll".into());
+        engine.insert("wait".to_owned(), "block".into());
+    }
+    Ok(plan.to_string())
 }
 
 /// A trace of so many requests: a store of each key, then nine gets and a set in turn, of keys that lie far apart.
@@ -348,8 +379,8 @@ mod tests {
 
     #[test]
     fn other_command_lines_make_as_many_requests() {
-        assert!(words("churn: mcperf")[1].contains(" -p 11211 --strict -m set -z d200 -n 12000 -N 10 "));
-        assert!(words("sequences")[1].contains(" -n 10 -N 12000 "));
+        assert!(words("churn: mcperf")[1].contains(" -p 11211 -m set -z d200 -n 12000 -N 10"));
+        assert!(words("sequences")[1].ends_with(" -n 10 -N 12000"));
         assert!(words("windows")[1].contains(" -x 120000 "));
     }
 
@@ -358,6 +389,19 @@ mod tests {
         for row in &ROWS {
             assert_eq!(words(row.name).map(|words| words.find(['{', '}'])), [None; 2], "{}", row.name);
         }
+    }
+
+    #[test]
+    fn all_plans_wait_alike() {
+        let plan =
+            alike("interval_ns = 7\nseed = 1\n\n[engine]\nwait = \"brief\"\nbackend = \"auto\"\n").unwrap();
+        let plan: toml::Table = toml::from_str(&plan).unwrap();
+        assert_eq!(
+            (plan["interval_ns"].as_integer(), plan["seed"].as_integer()),
+            (Some(INTERVAL_NS), Some(1))
+        );
+        let engine = &plan["engine"];
+        assert_eq!((engine["wait"].as_str(), engine["backend"].as_str()), (Some("block"), Some("epoll")));
     }
 
     #[test]
