@@ -1,12 +1,68 @@
 //! Use of each resource in a run, and the resource that would be used up first.
 
+use serde::{Deserialize, Serialize};
+
 use super::limit::{Case, card_share};
+
+/// A resource that a run uses. A server is named where there are several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    /// The busiest client thread.
+    ClientThread {
+        /// Number of client threads.
+        threads: u64,
+    },
+    /// The slots of the connections of an open loop.
+    Slots,
+    /// A network card.
+    Card {
+        /// Name of the card.
+        name: String,
+        /// Agent on its machine.
+        agent: Option<String>,
+    },
+    /// The CPU of the busiest serving thread.
+    ServerCpu {
+        /// Address of the server.
+        server: Option<String>,
+    },
+    /// The time of a server that executes one command after the other.
+    ServerCommands {
+        /// Address of the server.
+        server: Option<String>,
+    },
+    /// The memory of a server.
+    ServerMemory {
+        /// Address of the server.
+        server: Option<String>,
+    },
+    /// The limit of connections of a server.
+    ServerConnections {
+        /// Address of the server.
+        server: Option<String>,
+    },
+}
+
+impl Resource {
+    /// The names of servers, cards and agents, each to be changed.
+    pub fn names_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            Resource::ClientThread { .. } | Resource::Slots => Vec::new(),
+            Resource::Card { name, agent } => [name].into_iter().chain(agent).collect(),
+            Resource::ServerCpu { server }
+            | Resource::ServerCommands { server }
+            | Resource::ServerMemory { server }
+            | Resource::ServerConnections { server } => server.iter_mut().collect(),
+        }
+    }
+}
 
 /// The use of one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceUse {
-    /// The resource, as words that follow `next to give way:`.
-    pub resource: String,
+    /// The resource.
+    pub resource: Resource,
     /// Share of the resource that was used.
     pub share: f64,
     /// Requests per second at which the resource is used up, if its use grows with the rate as it did up to here;
@@ -15,18 +71,14 @@ pub struct ResourceUse {
 }
 
 impl ResourceUse {
-    fn growing(case: &Case<'_>, resource: impl Into<String>, share: f64) -> ResourceUse {
+    fn growing(case: &Case<'_>, resource: Resource, share: f64) -> ResourceUse {
         let full_at_rate = (share > 0.0 && case.rate() > 0.0).then(|| case.rate() / share);
-        ResourceUse { resource: resource.into(), share, full_at_rate }
+        ResourceUse { resource, share, full_at_rate }
     }
 
-    fn standing(resource: impl Into<String>, used: Option<u64>, limit: Option<u64>) -> Option<ResourceUse> {
+    fn standing(resource: Resource, used: Option<u64>, limit: Option<u64>) -> Option<ResourceUse> {
         let limit = limit.filter(|limit| *limit > 0)?;
-        Some(ResourceUse {
-            resource: resource.into(),
-            share: used? as f64 / limit as f64,
-            full_at_rate: None,
-        })
+        Some(ResourceUse { resource, share: used? as f64 / limit as f64, full_at_rate: None })
     }
 
     /// The use of every resource that is known, in the order of the way of a request; empty where nothing was measured.
@@ -36,28 +88,24 @@ impl ResourceUse {
             return uses;
         }
         if !case.measurement.generator.workers.is_empty() {
-            let thread = if case.measurement.generator.workers.len() > 1 {
-                "the busiest client thread"
-            } else {
-                "the client thread"
-            };
-            uses.push(ResourceUse::growing(case, thread, case.busy()));
+            let resource = Resource::ClientThread { threads: case.client_threads() };
+            uses.push(ResourceUse::growing(case, resource, case.busy()));
         }
         // In closed loop the slots are what is asked for, and always taken.
         if let Some(slots) = case.slots().filter(|slots| *slots > 0 && !case.is_closed) {
             // Requests that end in the drain take their slots for longer than the phase lasts.
             let share = (case.slots_taken() / slots as f64).min(1.0);
-            uses.push(ResourceUse::growing(case, "the client's connections", share));
+            uses.push(ResourceUse::growing(case, Resource::Slots, share));
         }
         uses.extend(ResourceUse::cards_of(case));
         for server in &case.servers {
-            let place = case.server_place(&server.address);
             if let Some(share) = server.hottest_at_least() {
-                uses.push(ResourceUse::growing(case, format!("the CPU of the server{place}"), share));
+                let resource = Resource::ServerCpu { server: case.server_name(&server.address) };
+                uses.push(ResourceUse::growing(case, resource, share));
             }
             if let Some(share) = server.in_commands {
-                let what = format!("the time of the server{place} for one command after the other");
-                uses.push(ResourceUse::growing(case, what, share));
+                let resource = Resource::ServerCommands { server: case.server_name(&server.address) };
+                uses.push(ResourceUse::growing(case, resource, share));
             }
         }
         let seen = case.measurement.evidence.iter().flat_map(|evidence| &evidence.servers);
@@ -65,14 +113,13 @@ impl ResourceUse {
             let Some(reading) = server.reading.as_ref().filter(|reading| reading.is_whole()) else {
                 continue;
             };
-            let place = case.server_place(&server.address);
             uses.extend(ResourceUse::standing(
-                format!("the memory of the server{place}"),
+                Resource::ServerMemory { server: case.server_name(&server.address) },
                 reading.memory_bytes,
                 reading.memory_limit_bytes,
             ));
             uses.extend(ResourceUse::standing(
-                format!("the connection limit of the server{place}"),
+                Resource::ServerConnections { server: case.server_name(&server.address) },
                 reading.connections,
                 reading.connections_max,
             ));
@@ -85,9 +132,9 @@ impl ResourceUse {
         let of_machine = case.remote_machines().flat_map(|machine| {
             let cards = machine.network.iter().flat_map(|network| &network.cards);
             cards.filter_map(|card| {
-                let place = machine.agent.as_ref().map_or_else(String::new, |agent| format!(" of {agent}"));
                 let share = card_share(card, machine.span_ns)?;
-                Some(ResourceUse::growing(case, format!("the network card {}{place}", card.name), share))
+                let resource = Resource::Card { name: card.name.clone(), agent: machine.agent.clone() };
+                Some(ResourceUse::growing(case, resource, share))
             })
         });
         of_machine.collect()
@@ -108,29 +155,26 @@ mod tests {
     use crate::summary::Summary;
     use pummel_logic::time::{MILLISECOND, SECOND};
 
-    fn uses(run: &Scenario) -> Vec<(String, u64)> {
+    const THREAD: Resource = Resource::ClientThread { threads: 1 };
+
+    fn uses(run: &Scenario) -> Vec<(Resource, u64)> {
         let percent = |used: &ResourceUse| (used.resource.clone(), libm::round(used.share * 100.0) as u64);
         run.summary().headroom.iter().map(percent).collect()
-    }
-
-    fn named(parts: &[(&str, u64)]) -> Vec<(String, u64)> {
-        parts.iter().map(|(name, percent)| ((*name).to_owned(), *percent)).collect()
     }
 
     #[test]
     fn every_resource_that_is_known_is_listed() {
         let run = Scenario { service: 3 * MILLISECOND, ..quiet() };
-        assert_eq!(uses(&run), named(&[("the client thread", 10), ("the client's connections", 30)]));
+        assert_eq!(uses(&run), [(THREAD, 10), (Resource::Slots, 30)]);
         let all = [
-            ("the client thread", 10),
-            ("the client's connections", 30),
-            ("the CPU of the server", 45),
-            ("the memory of the server", 9),
-            ("the connection limit of the server", 1),
+            (THREAD, 10),
+            (Resource::Slots, 30),
+            (Resource::ServerCpu { server: None }, 45),
+            (Resource::ServerMemory { server: None }, 9),
+            (Resource::ServerConnections { server: None }, 1),
         ];
-        assert_eq!(uses(&run.seen(&[0.45, 0.1], 1)), named(&all));
-        let slots =
-            uses(&closed()).into_iter().filter(|(name, _)| name == "the client's connections").count();
+        assert_eq!(uses(&run.seen(&[0.45, 0.1], 1)), all);
+        let slots = uses(&closed()).into_iter().filter(|(used, _)| *used == Resource::Slots).count();
         assert_eq!(slots, 0, "in closed loop all slots are taken, which is what was asked for");
     }
 
@@ -147,7 +191,7 @@ mod tests {
         let run = quiet().seen(&[0.45], 1).reading(|reading| reading.memory_bytes = Some(63_000_000));
         let summary = run.summary();
         let (next, full_at) = ResourceUse::next_of(&summary.headroom).expect("known");
-        assert_eq!(next.resource, "the CPU of the server");
+        assert_eq!(next.resource, Resource::ServerCpu { server: None });
         assert!((full_at - summary.totals.rate / 0.45).abs() < 1.0, "{full_at}");
         assert_eq!(ResourceUse::next_of(&[]), None);
     }
@@ -166,7 +210,7 @@ mod tests {
                 machine.network = Some(HostNetwork { cards: vec![card], ..HostNetwork::default() });
             })
         };
-        let card = ("the network card eth0".to_owned(), 50);
+        let card = (Resource::Card { name: "eth0".to_owned(), agent: None }, 50);
         assert!(uses(&carried("cache1:11211")).contains(&card));
         assert!(!uses(&carried("127.0.0.1:11211")).contains(&card));
     }

@@ -1,6 +1,9 @@
 //! Misses that can have one cause alone: their keys were not in the servers when the run began.
 
+use serde::{Deserialize, Serialize};
+
 use super::evidence::server::{FLUSHED, ServerCounts};
+use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Data, Mix, Phase, Plan, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
@@ -52,30 +55,28 @@ pub fn may_have_other_keys(plan: &Plan) -> bool {
         && first_key(&plan.data).is_some_and(|key| key != usual_key())
 }
 
-/// Explanation of keys that were not in the servers when the run began, as the end of a sentence whose subject is those
-/// keys. `holds_usual`: a server had the first record of the usual settings.
-pub fn words_of_never_there(plan: &Plan, holds_usual: bool) -> String {
-    let mut words = format!("not in the server when the run began ({})", words_of_keys(&plan.data));
-    if holds_usual {
-        let usual = words_of_keys(&Data::default());
-        words += &format!("; it holds a record with the key of the usual settings ({usual})");
-    }
-    words
+/// Keys that were not in the servers when the run began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NeverThere {
+    /// Size of the keys in bytes.
+    pub key_size: Dist,
+    /// Prefix of the keys; empty where they have none.
+    pub key_prefix: String,
+    /// Whether a server had the first record of the usual settings.
+    pub holds_usual: bool,
 }
 
-/// The keys of data as words, such as `keys 30 bytes, no prefix`.
-fn words_of_keys(data: &Data) -> String {
-    let prefix = match data.key_prefix.as_str() {
-        "" => "no prefix".to_owned(),
-        prefix => format!("prefix '{prefix}'"),
-    };
-    format!("keys {} bytes, {prefix}", data.key_size)
+impl NeverThere {
+    /// The keys of a plan. `holds_usual`: a server had the first record of the usual settings.
+    pub fn of(plan: &Plan, holds_usual: bool) -> NeverThere {
+        let Data { key_size, key_prefix, .. } = &plan.data;
+        NeverThere { key_size: key_size.clone(), key_prefix: key_prefix.clone(), holds_usual }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pummel_logic::dist::Dist;
     use pummel_logic::plan::{Load, Stop};
 
     /// A run that measures these operations, and stores nothing before.
@@ -124,20 +125,5 @@ mod tests {
         assert!(!lost_nothing(&ServerCounts { evictions: Some(1), ..kept }, None, &[]));
         assert!(!lost_nothing(&ServerCounts { expired: Some(1), ..kept }, None, &[]));
         assert!(!lost_nothing(&ServerCounts { evictions: None, ..kept }, None, &[]));
-    }
-
-    #[test]
-    fn the_words_name_the_keys_that_were_asked_for_and_those_that_are_there() {
-        let mut plan = unloaded(&[(Verb::Get, 1.0)]);
-        assert_eq!(
-            words_of_never_there(&plan, false),
-            "not in the server when the run began (keys 30 bytes, no prefix)"
-        );
-        (plan.data.key_prefix, plan.data.key_size) = ("z:".to_owned(), Dist::Fixed(21.0));
-        assert_eq!(
-            words_of_never_there(&plan, true),
-            "not in the server when the run began (keys 21 bytes, prefix 'z:'); it holds a record with the key of the usual \
-             settings (keys 30 bytes, no prefix)"
-        );
     }
 }

@@ -387,7 +387,7 @@ fn unread_replies(case: &Case<'_>, slips: &[Slip]) -> Option<UnreadReplies> {
 mod tests {
     use super::*;
     use crate::histogram::CellSums;
-    use crate::limit::{CpuTaker, Limit, Stalls};
+    use crate::limit::{Cause, CpuTaker, Limit, Stalls};
     use crate::scenario::{Scenario, closed, quiet};
     use crate::summary::Summary;
     use pummel_logic::plan::Clock;
@@ -618,7 +618,8 @@ mod tests {
             machine.used_by_cpu.insert(1, machine.span_ns);
         });
         let summary = run.summary();
-        assert_eq!(summary.verdict.row, "generator-cpu-taken", "{:?}", summary.verdict);
+        let Cause::GeneratorCpuTaken(lost) = &summary.verdict.cause else { panic!("{:#?}", summary.verdict) };
+        assert_eq!(lost.taken.map(|taken| taken.by), Some(CpuTaker::OtherProcesses));
         assert!(is_others(&summary.trust), "{:?}", summary.trust);
         // The server is full, so that it is the limit; what the thread missed, and what waited until it had caught up, are most requests.
         let full =
@@ -666,7 +667,7 @@ mod tests {
     fn trust_names_no_limit_and_the_limit_follows_no_lag_of_a_closed_loop() {
         let lagging = Scenario { lag: 60 * MICROSECOND, ..closed() }.seen(&[0.3], 1).summary();
         assert!(!lagging.trust.ok);
-        assert_eq!(lagging.verdict.limit, Limit::Connections, "{:?}", lagging.verdict);
+        assert_eq!(lagging.verdict.limit, Limit::Connections, "{:#?}", lagging.verdict.cause);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::run_figures::{lag_words, made_again_words};
 use crate::scalability_words;
 use crate::search_words;
 use crate::search_words::{SearchResult, SingleRuns};
+use crate::words::limit::cause_words;
 
 /// The layout of the JSON that this version writes.
 const SCHEMA: u32 = 1;
@@ -399,7 +400,7 @@ pub fn json(curve: &Curve) -> Vec<u8> {
                 "carried": point.carried(),
                 "wrong_values": point.wrong_values,
                 "limit": point.summary.verdict.limit.name(),
-                "says": point.summary.verdict.says,
+                "says": cause_words(&point.summary.verdict.cause),
                 "trust": point.summary.trust.ok,
                 "mostly_lag": point.summary.trust.mostly_lag,
                 "outcome": point.summary.ending.outcome,

@@ -10,6 +10,7 @@ use pummel_measure::words::counted;
 use crate::document::{Document, Figure, UntilOutcome};
 use crate::escaped::{Markdown, Text};
 use crate::numbers::{grouped, number};
+use crate::words::limit::limit_line;
 
 /// The most bytes of a summary.
 const BYTES_MAX: usize = 8 * 1024;
@@ -236,7 +237,7 @@ fn sparkline(document: &Document) -> Md {
 
 fn answers(document: &Document) -> Md {
     let text = paragraph("**Trust** ", document.trust.as_ref().map(|trust| trust.says.clone()));
-    let text = text.and(paragraph("**Limit** ", document.verdict.as_ref().map(|limit| limit.says.clone())));
+    let text = text.and(paragraph("**Limit** ", limit_line(document)));
     let messages = document.error_messages.iter().take(MESSAGES_MAX);
     let messages =
         messages.map(|(words, count)| Md::of("- ").words(&grouped(*count)).mark(" x ").and(foreign(words)));
@@ -285,7 +286,7 @@ mod tests {
         assert!(text.contains("- goal p99 within 10.0 us: **MISSED** (92.9 us)\n"), "{text}");
         assert!(text.contains("| get | 1,800 | 900 | 94.4 | 0 | 0 | 62.4 us |"), "{text}");
         assert!(text.contains("Completed per second, 0 to 1,000: `██`"), "{text}");
-        assert!(text.contains("**Limit** Nobody: requests were answered as they came"), "{text}");
+        assert!(text.contains("**Limit** none reached: every request was answered as it came"), "{text}");
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! What a search found, as words and as JSON.
 
 use pummel_logic::plan::Goal;
-use pummel_measure::rate_search::{Answer, Recovery};
+use pummel_measure::limit::Cause;
+use pummel_measure::rate_search::{Answer, NoRate, Recovery, Unsound};
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{grouped, percent};
 use serde_json::{Value, json};
+
+use crate::words::limit::cause_words;
 
 /// What a search found, so far or at its end.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,8 +16,8 @@ pub struct SearchResult {
     pub answer: Answer,
     /// Completed requests per second in a closed loop.
     pub capacity: f64,
-    /// The sentence about the generator, without its full stop, where it was the limit in a closed loop; `None` where it was not.
-    pub generator: Option<String>,
+    /// The cause where the generator was the limit in a closed loop; `None` where it was not.
+    pub generator: Option<Cause>,
     /// Number of runs through which the line of the answer was drawn.
     pub line_runs: usize,
     /// The rate of the overload, in requests per second; `None` where there was none.
@@ -88,16 +91,53 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal], met: Option<SingleRun
     }
     if let Some(generator) = generator {
         text += &format!(
-            "In a closed loop the generator was the limit, and what the server can do is not known: {generator}.\n"
+            "In a closed loop the generator was the limit, and what the server can do is not known: {}.\n",
+            cause_words(generator)
         );
     }
     if answer.precise == Some(false) && answer.interval.is_some() {
         text += "That is wider than --precision asks for: longer runs (-t) would be surer.\n";
     }
     if let Some(reason) = &answer.reason {
-        text += &format!("Why: {reason}.\n");
+        text += &format!("Why: {}.\n", reason_words(reason));
     }
     text + &recovery_words(search)
+}
+
+/// The reason why there is no rate, or what is left open, as a sentence without its full stop.
+fn reason_words(reason: &NoRate) -> String {
+    let last = |rate: f64| format!("the last was at {} requests per second", count(rate));
+    match reason {
+        NoRate::Unsound(runs, why) => {
+            let why = match why {
+                Unsound::Idle => "no request was due in it".to_owned(),
+                Unsound::Unsteady => "the run was not steady".to_owned(),
+                Unsound::Generator(cause) => cause_words(cause),
+            };
+            format!("{runs} runs in a row say nothing about the server; the last: {why}")
+        }
+        NoRate::NothingCompleted => "the server completed nothing in closed loop".to_owned(),
+        NoRate::MissedAt(rate) => format!("the goal was missed at {} requests per second too", count(*rate)),
+        NoRate::NotCarried => {
+            "the rates around the goal were not carried: the server gives way before its times show it".to_owned()
+        }
+        NoRate::NoRise => {
+            "the times do not rise clearly with the rate around the goal: longer runs (-t) would show where it lies"
+                .to_owned()
+        }
+        NoRate::TooShort(rate) => format!(
+            "a run is too short to know the quantile from above: longer runs (-t) would show it; {}",
+            last(*rate)
+        ),
+        NoRate::Unconfirmed(rate) => format!(
+            "no run of its own met the goal with its upper bound: longer runs (-t) would be surer; {}",
+            last(*rate)
+        ),
+        NoRate::NoLine(rate) => format!(
+            "no line fits the runs around {} requests per second: longer runs (-t) would show it",
+            count(*rate)
+        ),
+    }
 }
 
 /// The sentences about a search without an answer, which was to meet `goals`; single runs met them in `met`.
@@ -151,9 +191,9 @@ pub fn json(search: &SearchResult) -> Value {
         "not_carried": answer.not_carried,
         "at_least": answer.at_least,
         "precise": answer.precise,
-        "reason": answer.reason,
+        "reason": answer.reason.as_ref().map(reason_words),
         "closed_loop_rate": capacity,
-        "closed_loop_generator": generator,
+        "closed_loop_generator": generator.as_ref().map(cause_words),
         "line_runs": line_runs,
         "overload": overload.map(|rate| json!({
             "rate": rate,
@@ -235,14 +275,17 @@ mod tests {
     #[test]
     fn no_answer_says_why() {
         let answer = Answer {
-            reason: Some("a run is too short".to_owned()),
+            reason: Some(NoRate::TooShort(1_000.0)),
             // Without an interval there is none that could be too wide.
             precise: Some(false),
             ..Answer::default()
         };
         let words = said(&SearchResult { answer, overload: None, recovery: None, ..found() });
         assert!(words.contains("No rate is known to meet the goal (p99 at most 1.00 ms)."), "{words}");
-        assert!(!words.contains("--precision") && words.ends_with("Why: a run is too short.\n"), "{words}");
+        assert!(
+            !words.contains("--precision") && words.contains("Why: a run is too short to know"),
+            "{words}"
+        );
         assert!(
             text(None, &[GOAL], None).contains("No rate is known to meet the goal (p99 at most 1.00 ms).")
         );
@@ -308,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_rate_in_closed_loop_that_was_the_generators_is_not_called_the_servers() {
-        let generator = Some("Thread 1 was busy for 98 % of the time".to_owned());
+        let generator = Some(Cause::GeneratorSendBuffer { share: 0.98 });
         let answer = Answer { rate: Some(96_040.0), at_least: true, ..Answer::default() };
         let search = SearchResult { answer, generator, overload: None, recovery: None, ..found() };
         let words = said(&search);
@@ -320,7 +363,9 @@ mod tests {
             words.contains("the generator was the limit, and what the server can do is not known"),
             "{words}"
         );
-        assert_eq!(json(&search)["closed_loop_generator"], "Thread 1 was busy for 98 % of the time");
+        let words =
+            "this machine's send buffers: they were full for 98 % of the time. Larger ones: --send-buffer";
+        assert_eq!(json(&search)["closed_loop_generator"], words);
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! A run as its judges see it: the plan, the times of the requests, and what each resource was used for.
 
+use super::cause::{Clients, TimeAt};
 use super::server_use::ServerUse;
 use super::shares::{FULL_SHARE, SPARE_SHARE};
 use super::worker_loss::WorkerLoss;
 use crate::evidence::{ConnectionEvidence, MachineEvidence, OurRequests, Probe, ServerReading};
-use crate::figures::{Unanswered, time_text};
+use crate::figures::Unanswered;
 use crate::histogram::Moments;
 use crate::measurement::Measurement;
 use crate::recorder::{OpRecord, Span};
-use crate::words::{counted, grouped};
 use pummel_logic::plan::{Arrivals, Clock, Depth, Group, Plan, Spawns};
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 
@@ -317,34 +317,40 @@ impl<'a> Case<'a> {
         self.probe().is_none() && self.servers.iter().any(|server| server.in_commands.is_none())
     }
 
-    /// The server of this address as words behind a noun; empty where there is only one.
-    pub fn server_place(&self, address: &str) -> String {
-        if self.plan.servers.len() > 1 { format!(" {address}") } else { String::new() }
+    /// The address of a server as its name; absent where there is only one.
+    pub fn server_name(&self, address: &str) -> Option<String> {
+        (self.plan.servers.len() > 1).then(|| address.to_owned())
     }
 
-    /// Reason why the CPU of a server is not known, as words.
-    pub fn servers_unread(&self) -> String {
-        match self.servers.iter().find_map(|server| server.unread.as_ref()) {
-            Some(why) => format!("The server's CPU is not known: {why}."),
-            None => "The server's CPU is not known.".to_owned(),
-        }
+    /// Reason why the CPU of a server is not known; absent where none is known.
+    pub fn servers_unread(&self) -> Option<String> {
+        self.servers.iter().find_map(|server| server.unread.clone())
     }
 
-    /// A quantile of a span as words, such as `p99 2.10 ms`.
-    pub fn words_at(&self, span: Span, (name, quantile): (&str, f64)) -> String {
-        format!("{name} {}", time_text(self.at(span, quantile)))
+    /// Number of client threads.
+    pub fn client_threads(&self) -> u64 {
+        self.measurement.generator.workers.len() as u64
     }
 
-    /// The connections and their depth as words, such as `50 connections x depth 16`.
-    pub fn slots_words(&self) -> String {
-        let clients: u64 = self.plan.groups.iter().map(|group| u64::from(group.clients)).sum();
-        let connections = counted(clients, "connection");
-        match self.plan.groups.as_slice() {
-            [group] => match group.depth {
-                Depth::Limit(depth) => format!("{connections}, depth {}", grouped(u64::from(depth))),
-                Depth::Unlimited => format!("{connections}, unlimited depth"),
-            },
-            _ => connections,
-        }
+    /// Whether slots were taken for nearly all of the time.
+    pub fn slots_are_full(&self) -> bool {
+        self.slots().is_some_and(|slots| self.slots_taken() > SATURATED_SHARE * slots as f64)
+    }
+
+    /// The connections, and what each may have in flight.
+    pub fn clients(&self) -> Clients {
+        let connections = self.plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+        let depth = match self.plan.groups.as_slice() {
+            [Group { depth: Depth::Limit(depth), .. }] => Some(*depth),
+            _ => None,
+        };
+        Clients { connections, depth }
+    }
+}
+
+impl Visible {
+    /// The span with the name of its quantile.
+    pub fn time(&self) -> TimeAt {
+        TimeAt::new(self.name, self.value_ns)
     }
 }

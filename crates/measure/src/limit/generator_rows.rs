@@ -1,12 +1,12 @@
 //! The rows of the table of limits about the generator.
 
 use super::case::{BODY, Case, OUTWEIGHED, SLIP_MIN_NS, VISIBLE_SHARE};
+use super::cause::{Cause, LostCpu, TakenCpu, ThreadAdvice};
+use super::server_use::ServerUse;
 use super::shares::{FULL_SHARE, Judged, share_of};
 use super::worker_loss::{CpuTaker, WorkerLoss};
 use crate::evidence::ConnectionEvidence;
-use crate::figures::time_text;
 use crate::recorder::Span;
-use crate::words::{counted, grouped, percent};
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 /// Share of the requests up to which lag is a statement about the tail, and no limit.
@@ -25,17 +25,11 @@ pub const OUT_SAMPLES_MIN: u64 = 20;
 pub const PORTS_SHARE: f64 = 0.01;
 
 /// Reports connections that could not be opened for want of a local port: each closed one keeps its port for a minute.
-pub fn ports(case: &Case<'_>) -> Option<String> {
+pub fn ports(case: &Case<'_>) -> Option<Cause> {
     let connections = &case.measurement.connections;
     let attempts = connections.connect.count().saturating_add(connections.failed);
-    (connections.no_port as f64 > PORTS_SHARE * attempts as f64).then(|| {
-        format!(
-            "The local ports of the generator: {} of {} attempts to connect found none free. --linger 0 gives the ports of closed \
-             connections back at once, and more addresses for --source have more ports.",
-            grouped(connections.no_port),
-            grouped(attempts),
-        )
-    })
+    (connections.no_port as f64 > PORTS_SHARE * attempts as f64)
+        .then_some(Cause::Ports { failed: connections.no_port, attempts })
 }
 
 /// The loss of CPU time that the load had to wait for: what is taken from a thread that waits for replies anyway
@@ -53,25 +47,13 @@ pub fn taken_loss<'c>(case: &'c Case<'_>) -> Option<&'c WorkerLoss> {
 }
 
 /// Reports CPU time that was taken from the generator where the load had to wait for it.
-pub fn cpu_taken(case: &Case<'_>) -> Option<String> {
+pub fn cpu_taken(case: &Case<'_>) -> Option<Cause> {
     let loss = taken_loss(case)?;
-    let (taker, part) = match loss.cause {
-        // The row of CPUs that client and server share is another one.
-        Some((CpuTaker::Servers, _)) => return None,
-        Some((taker, taken_ns)) if taken_ns < loss.lost_ns => (
-            format!(" by {}", taker.words()),
-            format!(", {} of it by {}", time_text(taken_ns), taker.words()),
-        ),
-        Some((taker, _)) => (format!(" by {}", taker.words()), String::new()),
-        None => (String::new(), ", and who had it is not known".to_owned()),
-    };
-    Some(format!(
-        "The generator's CPU was taken away{taker}: a client thread{} could have run for {} of its time and had no CPU \
-         ({} in all{part}).",
-        place_of(loss),
-        percent(loss.share),
-        time_text(loss.lost_ns),
-    ))
+    let taken = loss.cause.map(|(by, time_ns)| TakenCpu { by, time_ns });
+    // The row of CPUs that client and server share is another one.
+    let is_servers = taken.is_some_and(|taken| taken.by == CpuTaker::Servers);
+    let (agent, share, lost_ns) = (loss.agent.clone(), loss.share, loss.lost_ns);
+    (!is_servers).then_some(Cause::GeneratorCpuTaken(LostCpu { agent, share, lost_ns, taken }))
 }
 
 /// The agent whose client threads lost time, as words; empty in a run without agents.
@@ -80,39 +62,33 @@ pub fn place_of(loss: &WorkerLoss) -> String {
 }
 
 /// Reports a client thread that had no time left.
-pub fn thread_busy(case: &Case<'_>) -> Option<String> {
+pub fn thread_busy(case: &Case<'_>) -> Option<Cause> {
     if case.busy() <= FULL_SHARE || case.server_is_full() {
         return None;
     }
     let workers = &case.measurement.generator.workers;
     let place = workers.iter().position(|worker| worker.busy_share() >= case.busy())?;
-    let thread = match workers.len() {
-        1 => "its client thread".to_owned(),
-        all => format!("client thread {} of {all}", place + 1),
-    };
-    let server = case.servers.iter().filter_map(|server| server.hottest_at_least()).reduce(f64::max);
-    let server = server.map_or_else(String::new, |share| {
-        format!(", the server's busiest thread used {} of a CPU", percent(share))
-    });
-    Some(format!(
-        "The generator: {thread} was busy {} of the time{server}. {}",
-        percent(case.busy()),
-        thread_advice(case),
-    ))
+    Some(Cause::GeneratorThreadBusy {
+        thread: place as u64 + 1,
+        threads: case.client_threads(),
+        busy: case.busy(),
+        server_busy: case.servers.iter().filter_map(ServerUse::hottest_at_least).reduce(f64::max),
+        advice: thread_advice(case),
+    })
 }
 
 /// Advice for a generator without time, as far as the machine has CPUs for it.
-fn thread_advice(case: &Case<'_>) -> String {
+fn thread_advice(case: &Case<'_>) -> ThreadAdvice {
     let connections: u64 = case.plan.groups.iter().map(|group| u64::from(group.clients)).sum();
     if connections <= u64::from(case.plan.engine.threads) {
-        return "Each connection already has a thread: use more connections and threads (-c, -T).".to_owned();
+        return ThreadAdvice::MoreConnections;
     }
     let mut machines = case.machines().peekable();
     let is_known = machines.peek().is_some();
     if is_known && machines.all(|machine| u64::from(machine.cpus) <= machine.workers.len() as u64) {
-        return "Its machine has no CPU for another thread: use another machine.".to_owned();
+        return ThreadAdvice::AnotherMachine;
     }
-    "Use more threads (-T).".to_owned()
+    ThreadAdvice::MoreThreads
 }
 
 /// The requests of an open loop that the generator kept back, and for how long.
@@ -159,7 +135,7 @@ impl KeptBack {
 }
 
 /// Reports requests of an open loop that were sent late.
-pub fn kept_back(case: &Case<'_>) -> Option<String> {
+pub fn kept_back(case: &Case<'_>) -> Option<Cause> {
     if case.is_closed || wait_outweighs_lag(case) {
         return None;
     }
@@ -169,22 +145,16 @@ pub fn kept_back(case: &Case<'_>) -> Option<String> {
         return None;
     }
     let turns = &case.measurement.counters.turns;
-    let stalls = match turns.stalls {
-        0 => String::new(),
-        stalls => format!("; its threads had {} ({})", counted(stalls, "stall"), time_text(turns.stalled_ns)),
-    };
-    let behind = match case.visible_wait().filter(|_| case.lag_made_the_wait()) {
-        Some(wait) => format!(", others waited behind them ({} {})", wait.name, time_text(wait.value_ns)),
-        None => String::new(),
-    };
-    Some(format!(
-        "The generator kept requests back: {} of {} for longer than the median service, lag {}, {}, up to {}{behind}{stalls}.",
-        grouped(kept.requests),
-        grouped(sent),
-        case.words_at(Span::Lag, BODY[0]),
-        case.words_at(Span::Lag, BODY[1]),
-        time_text(case.moments(Span::Lag).max),
-    ))
+    Some(Cause::GeneratorKeptBack {
+        kept: kept.requests,
+        sent,
+        lag_p50_ns: case.at(Span::Lag, BODY[0].1),
+        lag_p99_ns: case.at(Span::Lag, BODY[1].1),
+        lag_max_ns: case.moments(Span::Lag).max,
+        behind: case.visible_wait().filter(|_| case.lag_made_the_wait()).map(|wait| wait.time()),
+        stalls: turns.stalls,
+        stalled_ns: turns.stalled_ns,
+    })
 }
 
 /// Whether requests spent so much more time in a wait that lag did not make than in lag that the lag, visible as it may
@@ -197,7 +167,7 @@ fn wait_outweighs_lag(case: &Case<'_>) -> bool {
 
 /// Reports threads of a closed loop that stood still, in turns that no work explains, where requests were sent late
 /// because of it: stalls while the server has the requests delay nothing.
-pub fn stood_still(case: &Case<'_>) -> Option<String> {
+pub fn stood_still(case: &Case<'_>) -> Option<Cause> {
     let turns = &case.measurement.counters.turns;
     let wall_ns: Nanos = case.measurement.generator.workers.iter().map(|worker| worker.wall_ns).sum();
     let is_long = turns.stalled_ns / turns.stalls.max(1) > STOOD_STILL_MIN_NS;
@@ -205,17 +175,12 @@ pub fn stood_still(case: &Case<'_>) -> Option<String> {
     if !case.is_closed || case.server_is_full() || !is_long || !is_much || !case.lag_slows_the_loop() {
         return None;
     }
-    let why = match case.worst_loss().and_then(|loss| loss.of_stalls(case.measurement)) {
-        Some((taker, taken_ns)) => {
-            format!("{} took a CPU away for {}", taker.words(), time_text(taken_ns))
-        }
-        None => "what took them away is not known".to_owned(),
-    };
-    Some(format!(
-        "The generator: its threads stood still for {} in {}, and {why}.",
-        time_text(turns.stalled_ns),
-        counted(turns.stalls, "turn"),
-    ))
+    let taken = case.worst_loss().and_then(|loss| loss.of_stalls(case.measurement));
+    Some(Cause::GeneratorStoodStill {
+        stalls: turns.stalls,
+        stalled_ns: turns.stalled_ns,
+        taken: taken.map(|(by, time_ns)| TakenCpu { by, time_ns }),
+    })
 }
 
 /// The way of sampled requests from the send to the device.
@@ -242,7 +207,7 @@ impl WayOut {
 }
 
 /// Reports requests that were sent in time, and left the machine late.
-pub fn left_late(case: &Case<'_>) -> Option<String> {
+pub fn left_late(case: &Case<'_>) -> Option<Cause> {
     let way = WayOut::of(case)?;
     let is_late = way.out_ns > SLIP_MIN_NS && way.share.is_beyond();
     if !is_late || case.server_is_full() || case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_some() {
@@ -250,16 +215,11 @@ pub fn left_late(case: &Case<'_>) -> Option<String> {
     }
     let queued =
         case.measurement.side_times.transmit.as_ref().filter(|times| times.queued.count() >= OUT_SAMPLES_MIN);
-    let place = match queued.and_then(|times| times.queued.quantile(0.5)) {
-        Some(queued_ns) => format!(", {} of that in the queueing discipline", time_text(queued_ns)),
-        None => String::new(),
-    };
-    Some(format!(
-        "The generator's kernel or its queueing discipline: half of the requests left the machine {} or more after they \
-         were sent{place}; that is {} of their service time.",
-        time_text(way.out_ns),
-        percent(way.share.value),
-    ))
+    Some(Cause::GeneratorOut {
+        out_ns: way.out_ns,
+        queued_ns: queued.and_then(|times| times.queued.quantile(0.5)),
+        share: way.share.value,
+    })
 }
 
 /// The part of their busy time in which connections were held up behind a limit, `limited_ns` in all; absent where they had nothing
@@ -275,13 +235,7 @@ pub fn send_buffer_full(case: &Case<'_>) -> Option<Judged> {
 }
 
 /// Reports data that waited for room in the send buffer.
-pub fn send_buffer(case: &Case<'_>) -> Option<String> {
+pub fn send_buffer(case: &Case<'_>) -> Option<Cause> {
     let full = send_buffer_full(case)?;
-    full.is_beyond().then(|| {
-        format!(
-            "The generator's send buffers: connections with data to send waited {} of that time for room in them. Larger ones \
-             (--send-buffer) would help.",
-            percent(full.value)
-        )
-    })
+    full.is_beyond().then_some(Cause::GeneratorSendBuffer { share: full.value })
 }

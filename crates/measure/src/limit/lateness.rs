@@ -32,7 +32,7 @@ pub enum LagCause {
         /// Stand-stills of the client threads meanwhile.
         stalls: Stalls,
         /// Machine of the client thread.
-        machine: SharedMachine,
+        machine: CpuSharers,
     },
     /// A client thread had no time left.
     ThreadBusy {
@@ -49,7 +49,7 @@ pub enum LagCause {
         /// Median delay of a request behind the moment for which its thread was to wake up, in nanoseconds.
         late_ns: Nanos,
         /// Machine of the client threads.
-        machine: SharedMachine,
+        machine: CpuSharers,
     },
     /// The cause is not known.
     Unknown,
@@ -66,7 +66,7 @@ pub struct Stalls {
 
 /// A machine of the generator, and who else works there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SharedMachine {
+pub struct CpuSharers {
     /// CPUs that the generator may use; 0 where that is not known.
     pub cpus: u32,
     /// Agents of the run on the machine; 0 in a run without agents.
@@ -75,17 +75,17 @@ pub struct SharedMachine {
     pub servers: usize,
 }
 
-impl SharedMachine {
+impl CpuSharers {
     /// The machine of the process with this name, or of the first process.
-    fn of(case: &Case<'_>, agent: Option<&str>) -> SharedMachine {
+    fn of(case: &Case<'_>, agent: Option<&str>) -> CpuSharers {
         let is_of = |machine: &&MachineEvidence| agent.is_some() && machine.agent.as_deref() == agent;
         let Some(own) = case.machines().find(is_of).or_else(|| case.machines().next()) else {
-            return SharedMachine::default();
+            return CpuSharers::default();
         };
         let is_beside = |other: &&MachineEvidence| {
             other.agent.is_some() && other.host.is_some() && other.host == own.host
         };
-        SharedMachine {
+        CpuSharers {
             cpus: own.cpus,
             agents: case.machines().filter(is_beside).count(),
             servers: if own.servers_are_local == Some(true) { case.plan.servers.len() } else { 0 },
@@ -123,7 +123,7 @@ impl LagCause {
         }
         if has_slept(case) && lag_ns <= WAKING_MAX_NS {
             let late_ns = case.at(Span::Lag, 0.5);
-            return LagCause::Slept { late_ns, machine: SharedMachine::of(case, None) };
+            return LagCause::Slept { late_ns, machine: CpuSharers::of(case, None) };
         }
         LagCause::Unknown
     }
@@ -141,7 +141,7 @@ fn stalls_of(case: &Case<'_>) -> Stalls {
 
 /// The CPU time that a taker had as a cause of lag.
 fn cpu_taken(case: &Case<'_>, loss: &WorkerLoss, (taker, taken_ns): (CpuTaker, Nanos)) -> LagCause {
-    let machine = SharedMachine::of(case, loss.agent.as_deref());
+    let machine = CpuSharers::of(case, loss.agent.as_deref());
     LagCause::CpuTaken { taker, taken_ns, stalls: stalls_of(case), machine }
 }
 

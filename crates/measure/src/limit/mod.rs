@@ -5,6 +5,7 @@
 //! ones wait for their turn while the server is busy.
 
 mod case;
+mod cause;
 mod cpu_time;
 mod generator_rows;
 mod lateness;
@@ -17,6 +18,7 @@ mod server_rows;
 mod server_use;
 mod shared_cpu;
 mod shares;
+mod standstills;
 mod table;
 mod worker_loss;
 
@@ -24,13 +26,19 @@ mod worker_loss;
 mod tests;
 
 pub use self::case::{BODY, Case, SLIP_MIN_NS, VISIBLE_SHARE, Visible};
+pub use self::cause::{
+    CardBound, Cause, Clients, DelayTaker, InFlight, LostCpu, LostWhy, MoreInFlight, NextLimit, Occupied,
+    Outpaced, SharedMachine, Side, Spare, Standstill, StartedAnew, TakenCpu, ThreadAdvice, ThreadTime,
+    TimeAt, TurnedAwayBy, WaitedFor,
+};
 pub use self::generator_rows::KeptBack;
-pub use self::lateness::{LagCause, SharedMachine, Stalls};
+pub use self::lateness::{CpuSharers, LagCause, Stalls};
 pub use self::load_rows::MISSES_SHARE;
 pub use self::network_rows::card_share;
 pub use self::observations::Observation;
 pub use self::overload_rows::Overload;
 pub use self::server_use::{ServerUse, ThreadShare};
 pub use self::shares::{FULL_SHARE, Judged};
+pub use self::standstills::standstills;
 pub use self::table::{Limit, ROWS, Row, Verdict};
 pub use self::worker_loss::{CpuTaker, WorkerLoss};

@@ -1,11 +1,11 @@
 //! The rows of the table of limits about the network, and about clients that are not of this run.
 
 use super::case::{Case, OUTWEIGHED};
+use super::cause::{CardBound, Cause, TimeAt};
 use super::shares::Judged;
 use crate::evidence::{CardUse, ConnectionEvidence, Evidence, ServerReading};
-use crate::figures::{QUANTILES, Quantile, Unanswered, quantile as quantile_of, time_text};
+use crate::figures::{QUANTILES, Quantile, Unanswered, quantile as quantile_of};
 use crate::recorder::Span;
-use crate::words::{counted, grouped, percent};
 use pummel_logic::time::{MILLISECOND, Nanos, seconds};
 
 /// Share of our requests above which those of others disturb a run.
@@ -32,7 +32,7 @@ pub fn besides(others: u64, ours: u64) -> Judged {
 }
 
 /// Reports clients that are not of this run and used a server.
-pub fn others(case: &Case<'_>) -> Option<String> {
+pub fn others(case: &Case<'_>) -> Option<Cause> {
     let connections = &case.measurement.connections;
     // Only where none of ours came later are new connections those of others.
     let ours_stayed = connections.lost == 0
@@ -43,9 +43,10 @@ pub fn others(case: &Case<'_>) -> Option<String> {
     let is_one = case.plan.servers.len() == 1;
     let seen = case.measurement.evidence.as_ref();
     let of_several = seen.and_then(Evidence::others_of_several);
-    if let Some((others, ours)) = of_several.filter(|(others, ours)| besides(*others, *ours).is_beyond()) {
-        let others = counted(others, "request");
-        return Some(format!("Other clients used the servers too: {others} besides our {}.", grouped(ours)));
+    let servers = case.plan.servers.len() as u64;
+    if let Some(requests) = of_several.filter(|(others, ours)| besides(*others, *ours).is_beyond()) {
+        let (connections, at_least) = (0, false);
+        return Some(Cause::Others { servers, requests: Some(requests), connections, at_least });
     }
     case.readings().find_map(|reading| {
         let counts = others_requests(reading).zip(reading.our_requests);
@@ -54,17 +55,12 @@ pub fn others(case: &Case<'_>) -> Option<String> {
         let opened_by_others = opened.saturating_sub(connections.unheard);
         let asked = counts.is_some_and(|(others, ours)| besides(others, ours).is_beyond());
         let came = opened_by_others as f64 > OTHERS_CONNECTIONS_SHARE * connections.asked as f64;
-        if !asked && !came {
-            return None;
-        }
-        let requests = counts
-            .map(|(others, ours)| format!("{} besides our {}", counted(others, "request"), grouped(ours)));
-        let came = (opened_by_others > 0).then(|| {
-            let least = if connections.unheard > 0 { "at least " } else { "" };
-            format!("{least}{} that are not ours", counted(opened_by_others, "new connection"))
-        });
-        let what: Vec<String> = requests.into_iter().chain(came).collect();
-        Some(format!("Other clients used the server too: {}.", what.join(", and ")))
+        (asked || came).then_some(Cause::Others {
+            servers: 1,
+            requests: counts,
+            connections: opened_by_others,
+            at_least: connections.unheard > 0,
+        })
     })
 }
 
@@ -82,24 +78,13 @@ pub fn card_share(card: &CardUse, span_ns: Nanos) -> Option<f64> {
 }
 
 /// Reports a card that carried all that it can, or more than the machine may send.
-pub fn bandwidth(case: &Case<'_>) -> Option<String> {
+pub fn bandwidth(case: &Case<'_>) -> Option<Cause> {
     case.remote_machines().find_map(|machine| {
         machine.network.iter().flat_map(|network| &network.cards).find_map(|card| {
-            let place = machine.agent.as_ref().map_or_else(String::new, |agent| format!(" of {agent}"));
             let full = card_share(card, machine.span_ns).filter(|share| Judged::used(*share).is_beyond());
-            if let Some(share) = full {
-                return Some(format!(
-                    "The network: {}{place} carried {} of what it can.",
-                    card.name,
-                    percent(share)
-                ));
-            }
-            let exceeded = card.allowance_exceeded.filter(|packets| *packets > 0)?;
-            Some(format!(
-                "The network: {} of {}{place} went beyond what the cloud allows the machine.",
-                counted(exceeded, "packet"),
-                card.name
-            ))
+            let exceeded = || card.allowance_exceeded.filter(|packets| *packets > 0);
+            let beyond = full.map(CardBound::Speed).or_else(|| exceeded().map(CardBound::Allowance))?;
+            Some(Cause::NetworkBandwidth { card: card.name.clone(), agent: machine.agent.clone(), beyond })
         })
     })
 }
@@ -111,7 +96,7 @@ pub fn lost_share(segments: u64, tcp: &ConnectionEvidence) -> Judged {
 
 /// Reports lost packets where the tail is as long as TCP waits until it sends them again. TCP also sends again what had
 /// arrived and was not acknowledged in time, as when a server stands still: that is no loss, and the peer reports it.
-pub fn lost_packets(case: &Case<'_>) -> Option<String> {
+pub fn lost_packets(case: &Case<'_>) -> Option<Cause> {
     let tcp = case.tcp()?;
     let timeouts: u64 = case.machines().filter_map(|machine| Some(machine.network.as_ref()?.timeouts)).sum();
     // The timers are those of the whole machine: without a segment of ours that was sent again they are not ours.
@@ -126,21 +111,16 @@ pub fn lost_packets(case: &Case<'_>) -> Option<String> {
         Quantile::Known(ns) | Quantile::Above(ns) => ns,
         Quantile::Absent => 0,
     };
-    (lost && tail_ns >= RTO_MIN_NS).then(|| {
-        let segments = counted(tcp.segments_out, "segment");
-        let what = match tcp.lost {
-            Some(lost) => format!("{} of {segments} did not arrive", grouped(lost)),
-            None => format!("{} of {segments} were sent again", grouped(tcp.retransmits)),
-        };
-        format!(
-            "The network lost packets: {what}, and {name} ({}) is as long as TCP waits until it sends a segment again.",
-            time_text(tail_ns),
-        )
+    (lost && tail_ns >= RTO_MIN_NS).then(|| Cause::NetworkLoss {
+        segments: tcp.lost.unwrap_or(tcp.retransmits),
+        lost: tcp.lost.is_some(),
+        sent: tcp.segments_out,
+        tail: TimeAt::new(name, tail_ns),
     })
 }
 
 /// Reports responses that consist of the way there and back.
-pub fn way(case: &Case<'_>) -> Option<String> {
+pub fn way(case: &Case<'_>) -> Option<Cause> {
     if case.remote_machines().next().is_none()
         || case.servers_occupied().is_none_or(|share| share >= IDLE_SHARE)
     {
@@ -152,11 +132,5 @@ pub fn way(case: &Case<'_>) -> Option<String> {
     let is_way = connect_ns as f64 > WAY_SHARE * service_ns as f64
         && (connect_ns as f64) < OUTWEIGHED * service_ns as f64
         && case.plan.tls.is_none();
-    is_way.then(|| {
-        format!(
-            "The network path: opening a connection takes {} (p50), a request {}, and the server's CPU is idle.",
-            time_text(connect_ns),
-            time_text(service_ns),
-        )
-    })
+    is_way.then_some(Cause::Way { connect_ns, service_ns })
 }

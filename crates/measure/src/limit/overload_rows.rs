@@ -1,11 +1,11 @@
 //! The row of the table of limits about a load that is more than what was answered, from the beginning to the end.
 
 use super::case::Case;
+use super::cause::Cause;
 use crate::compare::{mean, variance};
 use crate::recorder::Span;
 use crate::uncertainty::steadiness::has_constant_load;
 use crate::uncertainty::{KEPT, Window};
-use crate::words::{grouped, rate_text};
 use pummel_logic::plan::{Arrivals, Late};
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::seconds;
@@ -115,13 +115,8 @@ impl Overload {
 }
 
 /// Reports a load that is more than what was answered, where no known resource explains it.
-pub fn overload(case: &Case<'_>) -> Option<String> {
+pub fn overload(case: &Case<'_>) -> Option<Cause> {
     let Overload { asked, answered, backlog } = Overload::of(case)?;
-    Some(format!(
-        "The load is more than the server, or the way to it, carries: {} were answered of {} that were asked for, and the queue \
-         grew to the end ({} requests).",
-        rate_text(answered),
-        rate_text(asked),
-        grouped(backlog),
-    ))
+    let full = case.slots_are_full().then(|| case.clients());
+    Some(Cause::Overload { asked, answered, backlog, full })
 }

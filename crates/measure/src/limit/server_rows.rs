@@ -3,17 +3,20 @@
 use std::collections::BTreeSet;
 
 use super::case::{BODY, Case};
+use super::cause::{Cause, DelayTaker, StartedAnew, ThreadTime, TurnedAwayBy, WaitedFor};
 use super::cpu_time::DelayCause;
 use super::generator_rows::held_up;
 use super::network_rows::IDLE_SHARE;
 use super::server_use::ServerUse;
+use super::shared_cpu::worst_delayed;
 use super::shares::{FULL_SHARE, Judged, SPARE_SHARE};
+use super::standstills::{outpaced, standstills};
+use crate::connections::Refusal;
 use crate::cross_checks::Waits;
 use crate::evidence::server::BackgroundSave;
-use crate::figures::{Figures, Quantile, time_text};
+use crate::figures::{Figures, Quantile};
 use crate::recorder::Span;
-use crate::words::{counted, grouped, percent, was};
-use pummel_logic::time::{Nanos, seconds};
+use pummel_logic::time::Nanos;
 
 /// Factor between measured and predicted waits from which on something held up all requests together.
 const BURST_RATIO: f64 = 3.0;
@@ -29,29 +32,19 @@ const UNANSWERED_SHARE: f64 = 0.01;
 const FULL_WORDS: [&str; 2] = ["Too many open connections", "max number of clients"];
 
 /// Reports a server that started anew: requests to it failed meanwhile, and what it kept in memory alone is gone.
-pub fn restarted(case: &Case<'_>) -> Option<String> {
+pub fn restarted(case: &Case<'_>) -> Option<Cause> {
     let seen = case.measurement.evidence.iter().flat_map(|seen| &seen.servers);
     let mut anew = seen.filter_map(|server| Some((server, server.reading.as_ref()?)));
     let Some((server, reading)) = anew.find(|(_, reading)| reading.restarted) else {
         return gone_for_a_time(case);
     };
-    let place = case.server_place(&server.address);
-    let up = reading.uptime_s.map(|up_s| {
-        format!(
-            ": at the end it had been up for {up_s} s, {} after the first look at it",
-            duration(reading.span_ns)
-        )
-    });
-    Some(format!(
-        "The server{place} started anew during the run{}.{}",
-        up.unwrap_or_default(),
-        missed_words(case)
-    ))
+    let anew = StartedAnew { uptime_s: reading.uptime_s, span_ns: reading.span_ns };
+    Some(gone(case, case.server_name(&server.address), Some(anew)))
 }
 
 /// Reports a server that was gone and came back, as the connections of the run alone show: it was not asked, or was
 /// gone before it was asked for the first time.
-fn gone_for_a_time(case: &Case<'_>) -> Option<String> {
+fn gone_for_a_time(case: &Case<'_>) -> Option<Cause> {
     let connections = &case.measurement.connections;
     let refused: u64 = connections.refusals.iter().map(|refusal| refusal.attempts).sum();
     let is_gone = connections.asked > 0
@@ -60,41 +53,26 @@ fn gone_for_a_time(case: &Case<'_>) -> Option<String> {
         && connections.reconnected > 0
         && connections.churn.is_none()
         && case.plan.servers.len() == 1;
-    is_gone.then(|| {
-        format!(
-            "The server was gone for a time: every connection was lost, attempts to connect were turned away, and it took \
-             connections again later.{}",
-            missed_words(case)
-        )
-    })
+    is_gone.then(|| gone(case, None, None))
 }
 
-/// Share of the keys that was not found, as a sentence behind a blank; empty where all were found.
-fn missed_words(case: &Case<'_>) -> String {
+/// A server that was gone for a time.
+fn gone(case: &Case<'_>, server: Option<String>, anew: Option<StartedAnew>) -> Cause {
     let counts = &case.all.counts;
-    match counts.misses {
-        0 => String::new(),
-        misses => {
-            let share = misses as f64 / (counts.hits + misses) as f64;
-            format!(" {} of the keys were not found.", percent(share))
-        }
-    }
-}
-
-/// A time in seconds as words.
-fn duration(ns: Nanos) -> String {
-    format!("{:.1} s", seconds(ns))
+    let misses = counts.misses as f64 / (counts.hits + counts.misses).max(1) as f64;
+    let longest_wait_ns = (!case.is_closed).then(|| case.moments(Span::Wait).max);
+    Cause::ServerRestarted { server, anew, misses, longest_wait_ns }
 }
 
 /// Reports a server that took fewer connections than the run has to the end: whatever else is slow, the rest of its
 /// load waits for them.
-pub fn not_taken(case: &Case<'_>) -> Option<String> {
+pub fn not_taken(case: &Case<'_>) -> Option<Cause> {
     let mut refusals = case.measurement.connections.refusals.iter();
     refusals.any(|refusal| refusal.refused > 0).then(|| refused(case)).flatten()
 }
 
 /// Reports a server that took no more connections.
-pub fn refused(case: &Case<'_>) -> Option<String> {
+pub fn refused(case: &Case<'_>) -> Option<Cause> {
     let connections = &case.measurement.connections;
     let churned = connections.churn.as_ref().map_or(0, |churn| churn.failures.refused + churn.failures.reset);
     let failed = connections.failed + connections.lost + churned;
@@ -113,23 +91,21 @@ pub fn refused(case: &Case<'_>) -> Option<String> {
     }
     let limit = case.readings().find_map(|reading| reading.connections_max);
     let limit = limit.or(connections.refusals.iter().find_map(|refusal| refusal.limit));
-    let limit = limit.map_or_else(String::new, |limit| format!(" (it takes {})", grouped(limit)));
-    let lost = format!("{} of ours failed or were lost", grouped(failed));
-    Some(match full {
-        _ if refused > 0 => format!(
-            "The server's limit of connections{limit}: the server refused {}, and {lost}.",
-            counted(refused, "connection")
-        ),
-        Some(FullQueue::OfServer(drops)) => format!(
-            "The server's limit of connections{limit}: the full queue of its listening socket turned away {}, and {lost}.",
-            counted(drops, "attempt")
-        ),
-        _ => format!(
-            "The machine of the server: full queues of its listening sockets turned away {}, and {} of ours {} refused or reset.",
-            counted(full.map_or(0, FullQueue::count), "attempt"),
-            grouped(connections.turned_away),
-            was(connections.turned_away),
-        ),
+    let (by, turned_away, ours) = match full {
+        Some(FullQueue::OfServer(drops)) if refused == 0 => (TurnedAwayBy::ItsQueue, drops, failed),
+        Some(FullQueue::OfMachine(drops)) if refused == 0 => {
+            (TurnedAwayBy::QueueOfMachine, drops, connections.turned_away)
+        }
+        _ => (TurnedAwayBy::Server, refused, failed),
+    };
+    let full_servers = connections.refusals.iter().filter(|refusal| refusal.refused > 0);
+    Some(Cause::ServerConnections {
+        by,
+        turned_away,
+        ours,
+        limit,
+        taken: full_servers.map(Refusal::taken).min(),
+        software: case.readings().next().map(|reading| reading.software.clone()),
     })
 }
 
@@ -159,12 +135,6 @@ impl FullQueue {
         let is_ours = case.measurement.connections.turned_away > 0;
         (is_unknown && is_ours && overflows > 0).then_some(FullQueue::OfMachine(overflows))
     }
-
-    fn count(self) -> u64 {
-        match self {
-            FullQueue::OfServer(count) | FullQueue::OfMachine(count) => count,
-        }
-    }
 }
 
 /// The busy time with a full receive window.
@@ -173,16 +143,10 @@ pub fn receive_window_full(case: &Case<'_>) -> Option<Judged> {
 }
 
 /// Reports a server that did not read what was sent to it.
-pub fn receive_window(case: &Case<'_>) -> Option<String> {
+pub fn receive_window(case: &Case<'_>) -> Option<Cause> {
     let full = receive_window_full(case)?;
     // A server whose thread is full reads late because of that.
-    (full.is_beyond() && !case.server_is_full()).then(|| {
-        format!(
-            "The server did not read as fast as was sent: its receive window was full for {} of the time in which connections \
-             had data to send.",
-            percent(full.value)
-        )
-    })
+    (full.is_beyond() && !case.server_is_full()).then_some(Cause::ServerReceiveWindow { share: full.value })
 }
 
 fn full<'c>(case: &'c Case<'_>) -> impl Iterator<Item = (&'c ServerUse, f64)> {
@@ -191,66 +155,49 @@ fn full<'c>(case: &'c Case<'_>) -> impl Iterator<Item = (&'c ServerUse, f64)> {
 }
 
 /// The use of the hottest thread, with the time for which it had to wait for its CPU where that filled it.
-fn used(server: &ServerUse, hottest: f64) -> String {
+fn used(server: &ServerUse, hottest: f64) -> ThreadTime {
     let delay = server.threads.first().map_or(0.0, |thread| thread.run_delay);
-    let delayed =
-        if hottest > FULL_SHARE { String::new() } else { format!(" and waited for it {}", percent(delay)) };
-    format!("used {} of a CPU{delayed}", percent(hottest))
+    ThreadTime { cpu: hottest, waited: (hottest <= FULL_SHARE).then_some(delay) }
 }
 
 /// Reports one full thread of several.
-pub fn one_thread(case: &Case<'_>) -> Option<String> {
+pub fn one_thread(case: &Case<'_>) -> Option<Cause> {
     full(case).find_map(|(server, hottest)| {
         let others = server.others_mean().filter(|mean| *mean < IDLE_SHARE)?;
         // Without their number the others may be threads that answer no requests.
-        let threads = server.serving_threads?;
-        Some(format!(
-            "One of the {} threads of the server{}: it {}, the others {} on average. Connections are spread unevenly: more \
-             connections even that out.",
-            threads,
-            case.server_place(&server.address),
-            used(server, hottest),
-            percent(others),
-        ))
+        Some(Cause::ServerOneThread {
+            server: case.server_name(&server.address),
+            threads: server.serving_threads?,
+            busiest: used(server, hottest),
+            others,
+        })
     })
 }
 
 /// Reports full serving threads.
-pub fn cpu(case: &Case<'_>) -> Option<String> {
+pub fn cpu(case: &Case<'_>) -> Option<Cause> {
     let (server, hottest) = full(case).max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-    let used = used(server, hottest);
-    let what = match (server.serving_threads, server.others_mean()) {
-        (Some(1), _) => format!("its one serving thread {used}"),
-        (Some(threads), Some(others)) => format!(
-            "the busiest of its {threads} serving threads {used}, the others {} on average",
-            percent(others)
-        ),
-        (Some(threads), None) => {
-            format!("its {threads} serving threads {used} each, on average")
-        }
-        (None, _) => format!("its busiest thread {used}"),
-    };
-    Some(format!(
-        "The CPU of the server{}: {what}; the busiest client thread was busy {}.",
-        case.server_place(&server.address),
-        percent(case.busy()),
-    ))
+    Some(Cause::ServerCpu {
+        server: case.server_name(&server.address),
+        threads: server.serving_threads,
+        busiest: used(server, hottest),
+        others: server.others_mean(),
+        client_threads: case.client_threads(),
+        client_busy: case.busy(),
+    })
 }
 
 /// Reports serving threads that waited for a CPU.
-pub fn run_delay(case: &Case<'_>) -> Option<String> {
-    let worst = case.servers.iter().max_by(|one, other| one.run_delay().total_cmp(&other.run_delay()))?;
-    worst.delayed().is_beyond().then(|| {
-        format!(
-            "The machine of the server{}: one of its threads could have run for {} of its time and had no CPU{}.",
-            case.server_place(&worst.address),
-            percent(worst.run_delay()),
-            match worst.delay_cause {
-                Some(DelayCause::Others) => ", which other processes had",
-                Some(DelayCause::Servers) => ", which other threads of the server had",
-                Some(DelayCause::Pummel) | None => "",
-            },
-        )
+pub fn run_delay(case: &Case<'_>) -> Option<Cause> {
+    let worst = worst_delayed(case)?;
+    worst.delayed().is_beyond().then(|| Cause::ServerRunDelay {
+        server: case.server_name(&worst.address),
+        share: worst.run_delay(),
+        taker: match worst.delay_cause {
+            Some(DelayCause::Others) => Some(DelayTaker::OtherProcesses),
+            Some(DelayCause::Servers) => Some(DelayTaker::Servers),
+            Some(DelayCause::Pummel) | None => None,
+        },
     })
 }
 
@@ -272,7 +219,7 @@ pub fn burst(waits: &Waits) -> Judged {
 }
 
 /// Reports a server that stood still at times, with requests that waited behind those that it kept.
-pub fn bursts(case: &Case<'_>) -> Option<String> {
+pub fn bursts(case: &Case<'_>) -> Option<Cause> {
     if case.is_closed || case.connections_made_the_wait() {
         return None;
     }
@@ -281,73 +228,51 @@ pub fn bursts(case: &Case<'_>) -> Option<String> {
     if is_steady(case) && ratio.is_none() {
         return None;
     }
-    let ratio = ratio.map_or_else(String::new, |ratio| {
-        let ratio = ratio.value;
-        format!(", {ratio:.0} times as long as service times that are independent of each other make")
-    });
-    Some(format!(
-        "The server stood still at times: a request took it up to {}, {} the median. Requests waited {} for others ({}){ratio}.{}",
-        longest_service(case).0,
-        longest_service(case).1,
-        time_text(wait.value_ns),
-        wait.name,
-        disturbances(case),
-    ))
+    let (longest_ns, longest_is_bound) = longest_service(case);
+    Some(Cause::ServerBursts {
+        standstills: standstills(case),
+        longest_ns,
+        longest_is_bound,
+        median_ns: case.at(Span::Service, 0.5),
+        wait: wait.time(),
+        ratio: ratio.map(|ratio| ratio.value),
+        server_says: disturbances(case),
+    })
 }
 
-/// The disturbances that the servers reported, as a sentence; empty if they reported none.
-fn disturbances(case: &Case<'_>) -> String {
+/// The disturbances that the servers reported; empty if they reported none.
+fn disturbances(case: &Case<'_>) -> Vec<String> {
     let said = case.readings().flat_map(|reading| &reading.disturbances).cloned();
     let saves = case.readings().flat_map(|reading| &reading.saves).map(BackgroundSave::words);
-    let said: BTreeSet<String> = said.chain(saves).collect();
-    if said.is_empty() {
-        return String::new();
-    }
-    format!(" The server says of that time: {}.", said.into_iter().collect::<Vec<_>>().join("; "))
+    said.chain(saves).collect::<BTreeSet<String>>().into_iter().collect()
 }
 
-/// The longest service as words, as far as it is known, and how many times the median it is.
-fn longest_service(case: &Case<'_>) -> (String, String) {
-    let median_ns = case.at(Span::Service, 0.5).max(1);
-    let times = |ns: u64| format!("{} times", grouped(ns / median_ns));
+/// The longest service, as far as it is known, and whether that is a lower bound.
+fn longest_service(case: &Case<'_>) -> (Nanos, bool) {
     match Figures::of(Span::Service, case.all.times.of(Span::Service), &case.unanswered()).max {
-        Quantile::Known(longest) => (time_text(longest), times(longest)),
-        Quantile::Above(bound) => {
-            (format!("more than {}", time_text(bound)), format!("above {}", times(bound)))
-        }
-        Quantile::Absent => ("an unknown time".to_owned(), "an unknown multiple of".to_owned()),
+        Quantile::Known(longest_ns) => (longest_ns, false),
+        Quantile::Above(bound_ns) => (bound_ns, true),
+        Quantile::Absent => (0, true),
     }
 }
 
 /// Reports requests of an open loop that waited for a connection for no known reason.
-pub fn waits_by_exclusion(case: &Case<'_>) -> Option<String> {
+pub fn waits_by_exclusion(case: &Case<'_>) -> Option<Cause> {
     if case.is_closed {
         return None;
     }
     let wait = case.waits()?;
     let connections = &case.measurement.connections;
-    if case.connections_made_the_wait() {
-        return Some(format!(
-            "The server, by exclusion: requests waited {} ({}) for connections that were not there ({} connections were lost, \
-             {} attempts to open one failed).",
-            time_text(wait.value_ns),
-            wait.name,
-            grouped(connections.lost),
-            grouped(connections.failed),
-        ));
-    }
-    let server = match case.servers_at_most() {
-        Some(share) => format!("The server's CPU was used for {} at most.", percent(share)),
-        None => case.servers_unread(),
+    let why = match case.connections_made_the_wait() {
+        true => WaitedFor::Connections { lost: connections.lost, failed: connections.failed },
+        false => WaitedFor::Answers {
+            connections: connections.asked,
+            lag_p99_ns: case.at(Span::Lag, BODY[1].1),
+            server_busy: case.servers_at_most(),
+            unread: case.servers_unread(),
+        },
     };
-    Some(format!(
-        "The server or the number of connections ({}), by exclusion: requests waited {} ({}) for others to be answered, and \
-         the generator did not make them wait (lag {}). {server}",
-        grouped(connections.asked),
-        time_text(wait.value_ns),
-        wait.name,
-        case.words_at(Span::Lag, BODY[1]),
-    ))
+    Some(Cause::WaitsByExclusion { wait: wait.time(), why })
 }
 
 /// The requests without an answer; absent in a run without requests.
@@ -357,30 +282,32 @@ pub fn unanswered_share(case: &Case<'_>) -> Option<Judged> {
 }
 
 /// Reports requests without an answer.
-pub fn unanswered(case: &Case<'_>) -> Option<String> {
+pub fn unanswered(case: &Case<'_>) -> Option<Cause> {
     let share = unanswered_share(case)?;
     share.is_beyond().then(|| {
-        format!(
-            "The server or the path to it, by exclusion: {} of the requests got no answer, and the generator's own lag was {}.",
-            percent(share.value),
-            case.words_at(Span::Lag, BODY[1]),
-        )
+        let standstills = standstills(case);
+        Cause::Unanswered {
+            share: share.value,
+            overload: outpaced(case, &standstills),
+            standstills,
+            timeout_ns: case.measurement.timeout_ns,
+            lag_p99_ns: case.at(Span::Lag, BODY[1].1),
+        }
     })
 }
 
 /// Reports requests of a closed loop that were with the server nearly all of the time, of whose CPU nothing is known.
-pub fn service_by_exclusion(case: &Case<'_>) -> Option<String> {
+pub fn service_by_exclusion(case: &Case<'_>) -> Option<Cause> {
     let whole = case.responses_ns();
     let share = if whole > 0.0 { case.sum(Span::Service) / whole } else { 0.0 };
     let is_known = case.servers_at_most().is_some();
     if !case.is_closed || is_known || case.busy() >= SPARE_SHARE || share <= SPARE_SHARE {
         return None;
     }
-    Some(format!(
-        "The server or the path to it, by exclusion: requests were with it for {} of their time, and the busiest client thread \
-         was busy {}. {}",
-        percent(share),
-        percent(case.busy()),
-        case.servers_unread(),
-    ))
+    Some(Cause::ServiceByExclusion {
+        share,
+        client_threads: case.client_threads(),
+        client_busy: case.busy(),
+        unread: case.servers_unread(),
+    })
 }

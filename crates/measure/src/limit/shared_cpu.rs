@@ -3,52 +3,57 @@
 use std::collections::BTreeSet;
 
 use super::case::Case;
+use super::cause::{Cause, SharedMachine, Side};
 use super::cpu_time::{DelayCause, cpus_of};
-use super::generator_rows::{place_of, taken_loss};
+use super::generator_rows::taken_loss;
+use super::server_use::ServerUse;
+use super::shares::{RUN_DELAY_SHARE, TAKEN_SHARE, share_of};
 use super::worker_loss::CpuTaker;
-use crate::evidence::provenance::list_of;
-use crate::figures::time_text;
-use crate::words::percent;
+use crate::evidence::MachineEvidence;
+use pummel_logic::time::Nanos;
 
 /// Reports a server that used the CPU of a client thread, where the load had to wait for it.
-pub fn client_waits(case: &Case<'_>) -> Option<String> {
+pub fn client_waits(case: &Case<'_>) -> Option<Cause> {
     let loss = taken_loss(case)?;
-    let (_, taken_ns) = loss.cause.filter(|(taker, _)| *taker == CpuTaker::Servers)?;
-    Some(format!(
-        "Client and server share {}: a client thread{} could have run for {} of its time and had no CPU ({}), which the server \
-         had. {ADVICE}",
-        shared_words(case),
-        place_of(loss),
-        percent(loss.share),
-        time_text(taken_ns),
-    ))
+    loss.cause.filter(|(taker, _)| *taker == CpuTaker::Servers)?;
+    Some(Cause::SharedCpu {
+        waiting: Side::Client,
+        agent: loss.agent.clone(),
+        server: None,
+        cpus: shared_cpus(case),
+        share: loss.share,
+        machine: shared_machine(case),
+    })
 }
 
 /// Reports a client thread that used the CPU of a server in closed loop.
-pub fn closed_server_waits(case: &Case<'_>) -> Option<String> {
+pub fn closed_server_waits(case: &Case<'_>) -> Option<Cause> {
     (case.is_closed && !case.server_is_full()).then(|| server_waits(case))?
 }
 
 /// Reports a client thread that used the CPU of a server.
-pub fn server_waits(case: &Case<'_>) -> Option<String> {
-    let worst = case.servers.iter().max_by(|one, other| one.run_delay().total_cmp(&other.run_delay()))?;
+pub fn server_waits(case: &Case<'_>) -> Option<Cause> {
+    let worst = worst_delayed(case)?;
     if !worst.delayed().is_beyond() || worst.delay_cause != Some(DelayCause::Pummel) {
         return None;
     }
-    let name = case.server_place(&worst.address);
-    Some(format!(
-        "Client and server share {}: a thread of the server{name} could have run for {} of its time and had no CPU, which the \
-         client had. {ADVICE}",
-        shared_words(case),
-        percent(worst.run_delay()),
-    ))
+    Some(Cause::SharedCpu {
+        waiting: Side::Server,
+        agent: None,
+        server: case.server_name(&worst.address),
+        cpus: shared_cpus(case),
+        share: worst.run_delay(),
+        machine: shared_machine(case),
+    })
 }
 
-/// Advice for both sides.
-const ADVICE: &str = "Give each side CPUs of its own (--cpus), or use another machine for the client.";
+/// The server of which a thread waited for a CPU for the greatest share of its time.
+pub fn worst_delayed<'c>(case: &'c Case<'_>) -> Option<&'c ServerUse> {
+    case.servers.iter().max_by(|one, other| one.run_delay().total_cmp(&other.run_delay()))
+}
 
-/// The CPUs on which client threads and servers may run, as words such as `CPU 0` and `CPUs 0-3`.
-fn shared_words(case: &Case<'_>) -> String {
+/// The CPUs on which client threads and servers may run.
+fn shared_cpus(case: &Case<'_>) -> Vec<u32> {
     let clients: BTreeSet<u32> =
         case.machines().filter_map(|machine| cpus_of(machine.worker_cpus.as_deref())).flatten().collect();
     let evidence = case.measurement.evidence.iter();
@@ -57,10 +62,42 @@ fn shared_words(case: &Case<'_>) -> String {
         .filter_map(|server| cpus_of(server.cpus.as_deref()))
         .flatten()
         .collect();
-    let both: Vec<usize> = clients.intersection(&servers).map(|cpu| *cpu as usize).collect();
-    match both.as_slice() {
-        [] => "CPUs".to_owned(),
-        [cpu] => format!("CPU {cpu}"),
-        cpus => format!("CPUs {}", list_of(cpus)),
+    clients.intersection(&servers).copied().collect()
+}
+
+/// The use of the shared CPUs, where one process of the run and all servers are on one machine and each of them was seen.
+fn shared_machine(case: &Case<'_>) -> Option<SharedMachine> {
+    let mut machines = case.machines();
+    let (Some(machine), None) = (machines.next(), machines.next()) else { return None };
+    let seen = case.measurement.evidence.as_ref()?;
+    let is_here = seen.servers.iter().all(|server| machine.host.is_some() && server.host == machine.host);
+    let shared = shared_cpus(case);
+    let is_shared = |cpu: &u32| shared.is_empty() || shared.contains(cpu);
+    let used_ns: Vec<Nanos> =
+        machine.used_by_cpu.iter().filter(|(cpu, _)| is_shared(cpu)).map(|(_, used_ns)| *used_ns).collect();
+    let (all_ns, cpus): (Nanos, u64) = (used_ns.iter().sum(), used_ns.len() as u64);
+    if !is_here || seen.servers.is_empty() || all_ns == 0 {
+        return None;
     }
+    let of_server = |server: &ServerUse| {
+        let seen: f64 = server.threads.iter().map(|thread| thread.cpu).sum();
+        server.process.or((!server.threads.is_empty()).then_some(seen))
+    };
+    let server_cpus: Option<f64> = case.servers.iter().map(of_server).sum();
+    Some(SharedMachine {
+        cpus,
+        is_whole: used_ns.len() == machine.used_by_cpu.len(),
+        busy: share_of(all_ns, machine.span_ns.saturating_mul(cpus)).min(1.0),
+        client_cpus: share_of(client_ns(machine), machine.span_ns),
+        server_cpus: server_cpus?,
+        software: case.readings().map(|reading| reading.software.clone()).next(),
+        both_waited: case.worst_loss().is_some_and(|loss| loss.share > TAKEN_SHARE)
+            && worst_delayed(case).is_some_and(|server| server.run_delay() > RUN_DELAY_SHARE),
+    })
+}
+
+/// The CPU time of a process of the run, or of its client threads where only these are known.
+fn client_ns(machine: &MachineEvidence) -> Nanos {
+    let workers_ns = machine.workers.iter().map(|worker| worker.cpu_ns).sum();
+    machine.process_ns.unwrap_or(0).max(workers_ns)
 }

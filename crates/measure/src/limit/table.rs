@@ -1,6 +1,7 @@
 //! The table of limits: the first row that holds says what set the rate of a run, or the waiting in it.
 
 use super::case::Case;
+use super::cause::Cause;
 use super::observations::Observation;
 use super::{generator_rows, load_rows, network_rows, occupied_rows, overload_rows, server_rows, shared_cpu};
 
@@ -60,8 +61,8 @@ pub struct Row {
     pub name: &'static str,
     /// Limit of the runs for which the row holds.
     pub limit: Limit,
-    /// Judge of a case: sentences on the limit, one or two, with the numbers that they rest on; absent where the row does not hold.
-    pub judge: fn(&Case<'_>) -> Option<String>,
+    /// Judge of a case: the facts on which the row rests; absent where it does not hold.
+    pub judge: fn(&Case<'_>) -> Option<Cause>,
 }
 
 /// The rows from the first to the last. Rows that rest on evidence of one resource stand before those that name what is
@@ -110,8 +111,8 @@ pub struct Verdict {
     pub limit: Limit,
     /// Name of the row of the table that held.
     pub row: &'static str,
-    /// Sentences on the limit, one or two, with the numbers that they rest on.
-    pub says: String,
+    /// Facts on which that row rests.
+    pub cause: Cause,
     /// The figures that all rows are judged by.
     pub evidence: Vec<Observation>,
 }
@@ -120,8 +121,8 @@ impl Verdict {
     /// The verdict on a run.
     pub fn of(case: &Case<'_>) -> Verdict {
         let found = ROWS.iter().find_map(|row| Some((row, (row.judge)(case)?)));
-        let (row, says) = found.expect("the last row holds for every run");
-        Verdict { limit: row.limit, row: row.name, says, evidence: Observation::all_of(case) }
+        let (row, cause) = found.expect("the last row holds for every run");
+        Verdict { limit: row.limit, row: row.name, cause, evidence: Observation::all_of(case) }
     }
 
     /// Whether the generator was the limit.

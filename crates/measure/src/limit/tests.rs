@@ -1,9 +1,14 @@
 //! Tests of each row of the table of limits: a run with its evidence and, where there is such a row, one without.
 
-use super::{Case, CpuTaker, LagCause, Limit, ROWS, Verdict};
+use super::{
+    CardBound, Case, Cause, Clients, CpuTaker, DelayTaker, InFlight, LagCause, Limit, LostWhy, MoreInFlight,
+    ROWS, SharedMachine, Side, Spare, StartedAnew, TakenCpu, ThreadAdvice, TurnedAwayBy, Verdict, WaitedFor,
+};
 use crate::connections::Refusal;
 use crate::evidence::{CardUse, HostNetwork, MachineEvidence, ServerReading};
+use crate::headroom::Resource;
 use crate::measurement::LoadResult;
+use crate::misses::NeverThere;
 use crate::recorder::Span;
 use crate::scenario::{Scenario, closed, quiet};
 use crate::trust::{CauseOfLag, TrustKind};
@@ -18,13 +23,45 @@ use pummel_logic::time::{MICROSECOND, MILLISECOND, SECOND};
 /// A server with time to spare.
 const IDLE: &[f64] = &[0.2];
 
+/// Asserts which row held. Returns the facts that it rests on.
 #[track_caller]
-fn says(verdict: &Verdict, limit: Limit, row: &str, words: &[&str]) {
+fn named(verdict: &Verdict, limit: Limit, row: &str) -> Cause {
     assert_eq!((verdict.limit, verdict.row), (limit, row), "{verdict:#?}");
-    for word in words {
-        assert!(verdict.says.contains(word), "{word:?} is missing: {}", verdict.says);
+    verdict.cause.clone()
+}
+
+/// Asserts which row held, and its facts.
+#[track_caller]
+fn holds(verdict: &Verdict, limit: Limit, row: &str, are: impl Fn(&Cause) -> bool) {
+    let cause = named(verdict, limit, row);
+    assert!(are(&cause), "{cause:#?}");
+}
+
+/// A share in whole percents.
+fn percent(share: f64) -> u64 {
+    libm::round(share * 100.0) as u64
+}
+
+/// The one thread of a server with this share of a CPU, beside a client thread of this one, in percents.
+fn is_full_beside(cause: &Cause, server: u64, client: u64) -> bool {
+    matches!(cause, Cause::ServerCpu { threads: Some(1), busiest, client_threads: 1, client_busy, .. }
+        if (percent(busiest.cpu), percent(*client_busy)) == (server, client))
+}
+
+/// The facts of a closed loop that was limited by what was in flight.
+fn flight(cause: &Cause) -> &InFlight {
+    match cause {
+        Cause::InFlight(flight) | Cause::ClosedLoop(flight) => flight,
+        other => panic!("{other:#?}"),
     }
-    assert!(verdict.says.ends_with('.'), "{}", verdict.says);
+}
+
+/// The taker of a client thread's CPU.
+fn taker(cause: &Cause) -> Option<CpuTaker> {
+    match cause {
+        Cause::GeneratorCpuTaken(lost) => lost.taken.map(|taken| taken.by),
+        other => panic!("{other:#?}"),
+    }
 }
 
 /// Fifty connections in closed loop against a memcached whose one thread is full.
@@ -37,38 +74,39 @@ fn full_server(depth: u32, service: u64, busy_share: f64) -> Scenario {
 
 #[test]
 fn a_full_server_is_the_limit_of_a_closed_loop_whatever_the_lag() {
-    let words =
-        ["The CPU of the server: its one serving thread used 98 % of a CPU", "client thread was busy 60 %"];
-    says(&full_server(1, 460 * MICROSECOND, 0.6).verdict(), Limit::Server, "server-cpu", &words);
-    says(&full_server(16, 800 * MICROSECOND, 0.31).verdict(), Limit::Server, "server-cpu", &["busy 31 %"]);
+    let of = |depth, service, busy| full_server(depth, service, busy).verdict();
+    let is_full = |busy| move |cause: &Cause| is_full_beside(cause, 98, busy);
+    holds(&of(1, 460 * MICROSECOND, 0.6), Limit::Server, "server-cpu", is_full(60));
+    holds(&of(16, 800 * MICROSECOND, 0.31), Limit::Server, "server-cpu", is_full(31));
 }
 
 #[test]
 fn four_requests_in_flight_are_the_limit_where_both_sides_have_time() {
     let four = Scenario { connections: 4, busy_share: 0.28, late: (10, 30 * MICROSECOND), ..closed() };
-    let words =
-        ["4 requests (4 connections, depth 1)", "55 % of a CPU", "busy 28 %", "more connections or depth"];
-    says(&four.seen(&[0.55, 0.01], 1).verdict(), Limit::Connections, "in-flight", &words);
+    let cause = named(&four.seen(&[0.55, 0.01], 1).verdict(), Limit::Connections, "in-flight");
+    let InFlight { slots, is_below, clients, server_busy, client_busy, more, .. } = flight(&cause).clone();
+    assert_eq!((slots, is_below, clients), (Some(4), false, Clients { connections: 4, depth: Some(1) }));
+    assert_eq!((server_busy.map(percent), percent(client_busy)), (Some(55), 28));
+    assert_eq!(more, Some(MoreInFlight::UnlessOccupied));
 }
 
 #[test]
 fn of_a_server_whose_threads_are_not_seen_the_busiest_is_known_by_a_bound() {
     let run = closed().seen(&[0.3, 0.3], 2);
-    let words = "the server's busiest thread used 30 % of a CPU";
-    says(&run.verdict(), Limit::Connections, "in-flight", &[words]);
-    let remote = run.server(|server| server.threads = None);
-    let words = "the server's busiest thread used at most 60 % of a CPU";
-    says(&remote.verdict(), Limit::Connections, "in-flight", &[words]);
+    let used = |run: &Scenario| {
+        let cause = named(&run.verdict(), Limit::Connections, "in-flight");
+        (flight(&cause).server_busy.map(percent), flight(&cause).server_busy_is_bound)
+    };
+    assert_eq!(used(&run), (Some(30), false));
+    assert_eq!(used(&run.server(|server| server.threads = None)), (Some(60), true));
 }
 
 #[test]
 fn connections_that_were_lost_are_no_reason_to_ask_for_more() {
     let run = closed().seen(IDLE, 1);
-    assert!(run.verdict().says.contains("more connections or depth"), "{}", run.verdict().says);
+    assert!(flight(&run.verdict().cause).more.is_some());
     let shut = Scenario { shut: (run.length / 2, MICROSECOND), ..run };
-    let verdict = shut.verdict();
-    says(&verdict, Limit::Connections, "in-flight", &["What is in flight"]);
-    assert!(!verdict.says.contains("more connections"), "{}", verdict.says);
+    assert_eq!(flight(&named(&shut.verdict(), Limit::Connections, "in-flight")).more, None);
 }
 
 #[test]
@@ -94,7 +132,7 @@ fn stalls_of_a_machine_limit_nobody_and_are_said_of_the_tail() {
     };
     for run in [fast.clone().seen(IDLE, 1), fast, slow.clone().seen(IDLE, 1), slow] {
         let summary = run.summary();
-        says(&summary.verdict, Limit::None, "none", &["Nobody: requests were answered as they came"]);
+        named(&summary.verdict, Limit::None, "none");
         let trust = &summary.trust;
         let is_stalls = |one: &CauseOfLag| matches!(one.cause, LagCause::StoodStill { .. });
         assert!(!trust.ok && trust.kind == TrustKind::P50, "{trust:?}");
@@ -112,7 +150,7 @@ fn with_everything_idle_nobody_is_accused() {
                 continue;
             }
             for run in [idle.clone().seen(IDLE, 4), idle] {
-                says(&run.verdict(), Limit::None, "none", &["answered as they came"]);
+                named(&run.verdict(), Limit::None, "none");
             }
         }
     }
@@ -120,19 +158,17 @@ fn with_everything_idle_nobody_is_accused() {
 
 #[test]
 fn an_innocent_run_says_what_gives_way_next() {
-    let verdict = quiet().seen(&[0.4], 1).verdict();
-    says(
-        &verdict,
-        Limit::None,
-        "none",
-        &["Next to give way: the CPU of the server, used for 40 %, at about 2,5"],
-    );
+    let cause = named(&quiet().seen(&[0.4], 1).verdict(), Limit::None, "none");
+    let Cause::None { next: Some(next) } = cause else { panic!("{cause:#?}") };
+    assert_eq!((next.resource, percent(next.share)), (Resource::ServerCpu { server: None }, 40));
+    assert!((2_400.0..2_600.0).contains(&next.full_at_rate), "{}", next.full_at_rate);
 }
 
 #[test]
 fn without_a_completed_request_there_is_no_judgement() {
     let nothing = Scenario { length: 0, ..quiet() };
-    says(&nothing.verdict(), Limit::Unknown, "nothing-completed", &["Nothing was completed"]);
+    let cause = named(&nothing.verdict(), Limit::Unknown, "nothing-completed");
+    assert_eq!(cause, Cause::NothingCompleted);
 }
 
 #[test]
@@ -143,11 +179,11 @@ fn an_instrument_that_disagrees_with_itself_judges_nothing() {
         measurement.flight.requests = all.counts.requests();
         measurement.flight.area_ns = all.times.of(Span::Service).moments().sum / 2;
         let verdict = Verdict::of(&Case::of(&measurement, &run.plan(), &all));
-        says(
+        holds(
             &verdict,
             Limit::Unknown,
             "instrument",
-            &["The instrument disagrees with itself", "Little's law"],
+            |cause| matches!(cause, Cause::Instrument { apart } if *apart > 0.4),
         );
     }
 }
@@ -157,25 +193,30 @@ fn a_cpu_that_was_taken_away_names_the_taker() {
     let lagging = |run: Scenario| Scenario { lag: 30 * MICROSECOND, ..run }.seen(IDLE, 1);
     for run in [lagging(quiet()), lagging(closed())] {
         let part = run.length / 10;
-        let names = |run: Scenario, taker: &str| {
-            let words = ["The generator's CPU was taken away by", taker, "for 10 % of its time"];
-            says(&run.verdict(), Limit::Generator, "generator-cpu-taken", &words);
+        let names = |run: Scenario, by: CpuTaker| {
+            holds(&run.verdict(), Limit::Generator, "generator-cpu-taken", |cause| {
+                taker(cause) == Some(by)
+                    && matches!(cause, Cause::GeneratorCpuTaken(lost) if percent(lost.share) == 10)
+            });
         };
         // Steal is that of all four CPUs.
-        names(run.clone().machine(|machine| machine.steal_ns = Some(4 * part)), "the hypervisor");
-        names(run.clone().machine(|machine| machine.workers[0].run_delay_ns = Some(part)), "other processes");
+        names(run.clone().machine(|machine| machine.steal_ns = Some(4 * part)), CpuTaker::Hypervisor);
+        names(
+            run.clone().machine(|machine| machine.workers[0].run_delay_ns = Some(part)),
+            CpuTaker::OtherProcesses,
+        );
         let throttled = run.machine(|machine| {
             machine.workers[0].run_delay_ns = Some(part);
             machine.throttled_ns = Some(part);
         });
-        names(throttled, "the container's limit");
+        names(throttled, CpuTaker::ContainerLimit);
     }
     let unseen = quiet().seen(IDLE, 1).machine(|machine| machine.steal_ns = Some(SECOND * 4));
-    says(&unseen.verdict(), Limit::None, "none", &[]);
+    named(&unseen.verdict(), Limit::None, "none");
     let full = full_server(1, 460 * MICROSECOND, 0.6);
     let part = full.length / 10;
     let both = full.machine(|machine| machine.workers[0].run_delay_ns = Some(part));
-    says(&both.verdict(), Limit::Server, "server-cpu", &[]);
+    named(&both.verdict(), Limit::Server, "server-cpu");
 }
 
 #[test]
@@ -186,7 +227,7 @@ fn a_cpu_that_was_missed_in_the_tail_alone_is_no_limit_of_an_open_loop() {
     let tail = tail.machine(|machine| machine.workers[0].run_delay_ns = Some(part));
     let summary = tail.summary();
     assert!(!summary.trust.ok, "the tail has it: {:?}", summary.trust);
-    assert_ne!(summary.verdict.row, "generator-cpu-taken", "{}", summary.verdict.says);
+    assert_ne!(summary.verdict.row, "generator-cpu-taken");
 }
 
 #[test]
@@ -195,10 +236,10 @@ fn a_cpu_that_was_missed_while_the_server_had_the_requests_is_no_limit_of_a_clos
     let held = held.seen(IDLE, 1);
     let part = held.length / 6;
     let held = held.machine(|machine| machine.workers[0].run_delay_ns = Some(part));
-    says(&held.verdict(), Limit::Connections, "in-flight", &[]);
+    named(&held.verdict(), Limit::Connections, "in-flight");
     // Without receive stamps the generator's lateness is in the service times.
     let unstamped = Scenario { clock: Clock::User, ..held };
-    says(&unstamped.verdict(), Limit::Generator, "generator-cpu-taken", &[]);
+    named(&unstamped.verdict(), Limit::Generator, "generator-cpu-taken");
 }
 
 #[test]
@@ -212,8 +253,29 @@ fn of_two_machines_without_time_the_one_that_lost_more_limits_a_closed_loop() {
         })
         .verdict()
     };
-    says(&lost(20), Limit::Generator, "generator-cpu-taken", &["for 25 % of its time"]);
-    says(&lost(51), Limit::Server, "server-run-delay", &["for 51 % of its time"]);
+    holds(
+        &lost(20),
+        Limit::Generator,
+        "generator-cpu-taken",
+        |cause| matches!(cause, Cause::GeneratorCpuTaken(lost) if percent(lost.share) == 25),
+    );
+    holds(&lost(51), Limit::Server, "server-run-delay", |cause| waited(cause).0 == 51);
+}
+
+/// The share in percents for which a thread of a server waited, and who had the CPU.
+fn waited(cause: &Cause) -> (u64, Option<DelayTaker>) {
+    match cause {
+        Cause::ServerRunDelay { share, taker, .. } => (percent(*share), *taker),
+        other => panic!("{other:#?}"),
+    }
+}
+
+/// The side that waited for a CPU that both sides share, the CPUs, and its share in percents.
+fn shared(cause: &Cause) -> (Side, &[u32], u64) {
+    match cause {
+        Cause::SharedCpu { waiting, cpus, share, .. } => (*waiting, cpus, percent(*share)),
+        other => panic!("{other:#?}"),
+    }
 }
 
 /// A run whose client and server may use CPU 0 alone, which is used for this share of the time by others.
@@ -237,12 +299,11 @@ fn a_cpu_that_client_and_server_share_is_named_for_the_side_that_waits() {
             on_one_cpu(run.clone(), 0.55, 0.35, others)
                 .server(|server| server.threads.as_mut().expect("seen")[0].run_delay_ns = Some(half))
         };
-        let words =
-            ["Client and server share CPU 0: a thread of the server could have run for 50 %", "--cpus"];
-        says(&waiting(0.1).verdict(), Limit::Generator, "shared-cpu", &words);
+        let cause = named(&waiting(0.1).verdict(), Limit::Generator, "shared-cpu");
+        assert_eq!(shared(&cause), (Side::Server, &[0][..], 50));
         // The neighbour: another process computes on that CPU.
-        let words = ["The machine of the server", "which other processes had"];
-        says(&waiting(0.3).verdict(), Limit::Server, "server-run-delay", &words);
+        let cause = named(&waiting(0.3).verdict(), Limit::Server, "server-run-delay");
+        assert_eq!(waited(&cause), (50, Some(DelayTaker::OtherProcesses)));
         // A client on another CPU takes nothing from the server.
         let apart = waiting(0.0).machine(|machine| {
             machine.worker_cpus = Some("1".to_owned());
@@ -250,7 +311,8 @@ fn a_cpu_that_client_and_server_share_is_named_for_the_side_that_waits() {
             let span_ns = machine.span_ns as f64;
             machine.used_by_cpu = [(0, (0.35 * span_ns) as u64), (1, (0.55 * span_ns) as u64)].into();
         });
-        says(&apart.verdict(), Limit::Server, "server-run-delay", &["for 50 % of its time and had no CPU."]);
+        let cause = named(&apart.verdict(), Limit::Server, "server-run-delay");
+        assert_eq!(waited(&cause), (50, None));
     }
     let lagging = Scenario { lag: 30 * MICROSECOND, ..closed() };
     let third = lagging.length / 3;
@@ -258,13 +320,18 @@ fn a_cpu_that_client_and_server_share_is_named_for_the_side_that_waits() {
         on_one_cpu(lagging.clone(), 0.3, 0.6, others)
             .machine(|machine| machine.workers[0].run_delay_ns = Some(third))
     };
-    let words = ["Client and server share CPU 0: a client thread could have run for 33 %", "--cpus"];
-    let shared = waiting(0.0).summary();
-    says(&shared.verdict, Limit::Generator, "shared-cpu", &words);
+    let both = waiting(0.0).summary();
+    let cause = named(&both.verdict, Limit::Generator, "shared-cpu");
+    assert_eq!(shared(&cause), (Side::Client, &[0][..], 33));
+    let Cause::SharedCpu { machine: Some(machine), .. } = &cause else { panic!("{cause:#?}") };
+    let SharedMachine { cpus, busy, client_cpus, server_cpus, both_waited, .. } = machine;
+    assert_eq!((*cpus, percent(*busy), *both_waited, machine.is_whole), (1, 90, false, true));
+    assert_eq!((percent(*client_cpus), percent(*server_cpus)), (30, 60));
     let is_server =
         |one: &CauseOfLag| matches!(one.cause, LagCause::CpuTaken { taker: CpuTaker::Servers, .. });
-    assert!(shared.trust.causes.iter().any(is_server), "{:?}", shared.trust);
-    says(&waiting(0.2).verdict(), Limit::Generator, "generator-cpu-taken", &["by other processes:"]);
+    assert!(both.trust.causes.iter().any(is_server), "{:?}", both.trust);
+    let cause = named(&waiting(0.2).verdict(), Limit::Generator, "generator-cpu-taken");
+    assert_eq!(taker(&cause), Some(CpuTaker::OtherProcesses));
 }
 
 #[test]
@@ -280,8 +347,9 @@ fn a_thread_that_may_run_on_more_cpus_ran_where_it_was_last() {
             })
             .verdict()
     };
-    says(&with_server_on(0), Limit::Generator, "shared-cpu", &[]);
-    says(&with_server_on(1), Limit::Generator, "generator-cpu-taken", &["by other processes:"]);
+    named(&with_server_on(0), Limit::Generator, "shared-cpu");
+    let cause = named(&with_server_on(1), Limit::Generator, "generator-cpu-taken");
+    assert_eq!(taker(&cause), Some(CpuTaker::OtherProcesses));
 }
 
 #[test]
@@ -299,11 +367,10 @@ fn agents_of_one_machine_that_take_the_cpu_from_each_other_are_no_other_processe
         machines.extend([second.clone(), second]);
         run.verdict()
     };
-    let words = ["by other agents of this run on the same machine:"];
-    says(&agents(0, 1), Limit::Generator, "generator-cpu-taken", &words);
-    says(&agents(3, 1), Limit::Generator, "generator-cpu-taken", &["by other processes:"]);
-    // Agents elsewhere take nothing here.
-    says(&agents(0, 2), Limit::Generator, "generator-cpu-taken", &["by other processes:"]);
+    let taken = |verdict: &Verdict| taker(&named(verdict, Limit::Generator, "generator-cpu-taken"));
+    assert_eq!(taken(&agents(0, 1)), Some(CpuTaker::Agents));
+    assert_eq!(taken(&agents(3, 1)), Some(CpuTaker::OtherProcesses));
+    assert_eq!(taken(&agents(0, 2)), Some(CpuTaker::OtherProcesses), "agents elsewhere take nothing here");
 }
 
 #[test]
@@ -312,8 +379,7 @@ fn a_cpu_that_nobody_is_known_to_have_taken_accuses_nobody() {
     let part = run.length / 10;
     let run = run.machine(|machine| machine.workers[0].run_delay_ns = Some(2 * part));
     let summary = run.summary();
-    let words = ["The generator's CPU was taken away: a client thread", "and who had it is not known"];
-    says(&summary.verdict, Limit::Generator, "generator-cpu-taken", &words);
+    assert_eq!(taker(&named(&summary.verdict, Limit::Generator, "generator-cpu-taken")), None);
     assert!(summary.trust.causes.iter().all(|one| one.cause == LagCause::Unknown), "{:?}", summary.trust);
 }
 
@@ -342,9 +408,10 @@ fn the_parts_of_a_loss_are_no_more_than_what_was_lost() {
         machine.workers[0].run_delay_ns = Some(48 * hundredth);
         machine.throttled_ns = Some(40 * hundredth);
     });
-    let words =
-        ["taken away by the container's limit", "(96.0 ms in all, 80.0 ms of it by the container's limit)"];
-    says(&run.verdict(), Limit::Generator, "generator-cpu-taken", &words);
+    let cause = named(&run.verdict(), Limit::Generator, "generator-cpu-taken");
+    let Cause::GeneratorCpuTaken(lost) = cause else { panic!("{cause:#?}") };
+    let by_limit = TakenCpu { by: CpuTaker::ContainerLimit, time_ns: 80 * MILLISECOND };
+    assert_eq!((lost.lost_ns, lost.taken), (96 * MILLISECOND, Some(by_limit)));
 }
 
 #[test]
@@ -352,11 +419,13 @@ fn an_open_loop_whose_slots_lag_fills_waits_for_the_generator() {
     // Two slots for 1,000 requests a second of 1.2 ms, of which each is 1 ms late.
     let late = Scenario { connections: 2, service: 1_200 * MICROSECOND, lag: MILLISECOND, ..quiet() };
     let summary = late.clone().seen(IDLE, 1).summary();
-    says(&summary.verdict, Limit::Generator, "generator-kept-back", &["others waited behind them"]);
+    holds(&summary.verdict, Limit::Generator, "generator-kept-back", |cause| {
+        matches!(cause, Cause::GeneratorKeptBack { behind: Some(_), .. })
+    });
     assert!(!summary.trust.ok, "{:?}", summary.trust);
     // A server near its limit would take longer for each request if they came sooner.
     for run in [late.clone().seen(&[0.85], 1), late] {
-        assert_ne!(run.verdict().row, "generator-kept-back", "{}", run.verdict().says);
+        assert_ne!(run.verdict().row, "generator-kept-back");
     }
     // Requests that the server alone holds for too long are not the generator's, whatever it adds.
     let slow = Scenario { connections: 2, service: 2_500 * MICROSECOND, lag: MILLISECOND, ..quiet() };
@@ -374,73 +443,73 @@ fn client_threads_without_a_cpu_for_each_take_it_from_each_other() {
             machine.workers[1].cpu_ns = other * part;
             machine.used_ns = used.map(|used| used * part);
         });
-        run.verdict().says
+        taker(&run.verdict().cause)
     };
-    let says = |cpus: u32, shares: [u64; 3]| judged(cpus, shares, None);
+    let (own, others) = (Some(CpuTaker::OwnThreads), Some(CpuTaker::OtherProcesses));
     let full = [50, 50, 50];
-    assert!(
-        says(1, full).contains("by its own client threads, which are more than its CPUs:"),
-        "{}",
-        says(1, full)
-    );
-    assert!(says(2, full).contains("by other processes:"), "each could have had one");
-    let calm = says(1, [10, 25, 5]);
-    assert!(
-        calm.contains("by other processes:"),
-        "a thread with 5 % of a CPU takes little from another one: {calm}"
-    );
-    let alone = judged(1, [10, 25, 5], Some(18));
-    assert!(alone.contains("by its own client threads"), "nobody else ran for so long: {alone}");
-    let beside = judged(1, [10, 25, 5], Some(60));
-    assert!(beside.contains("by other processes:"), "{beside}");
+    assert_eq!(judged(1, full, None), own);
+    assert_eq!(judged(2, full, None), others, "each could have had one");
+    let calm = [10, 25, 5];
+    assert_eq!(judged(1, calm, None), others, "a thread with 5 % of a CPU takes little from another one");
+    assert_eq!(judged(1, calm, Some(18)), own, "nobody else ran for so long");
+    assert_eq!(judged(1, calm, Some(60)), others);
 }
 
 #[test]
 fn a_busy_thread_is_the_limit_unless_the_server_is_full_too() {
     let busy = |run: Scenario| Scenario { busy_share: 0.97, ..run };
+    let of = |run: &Scenario| match named(&run.verdict(), Limit::Generator, "generator-thread-busy") {
+        Cause::GeneratorThreadBusy { thread, threads, busy, advice, .. } => {
+            (thread, threads, percent(busy), advice)
+        }
+        other => panic!("{other:#?}"),
+    };
     for run in [busy(closed()), busy(quiet()), busy(quiet()).seen(IDLE, 1)] {
-        let words = ["its client thread was busy 97 % of the time", "more threads (-T)"];
-        says(&run.verdict(), Limit::Generator, "generator-thread-busy", &words);
+        assert_eq!(of(&run), (1, 1, 97, ThreadAdvice::MoreThreads));
     }
     let several = Scenario { threads: 4, ..busy(closed()) }.seen(IDLE, 1);
-    let words = ["client thread 1 of 4", "no CPU for another thread"];
-    says(&several.verdict(), Limit::Generator, "generator-thread-busy", &words);
+    assert_eq!(of(&several), (1, 4, 97, ThreadAdvice::AnotherMachine));
     let alone = Scenario { connections: 1, ..busy(closed()) };
-    says(&alone.verdict(), Limit::Generator, "generator-thread-busy", &["more connections and threads"]);
-    says(&busy(closed()).seen(&[0.97], 1).verdict(), Limit::Server, "server-cpu", &[]);
+    assert_eq!(of(&alone).3, ThreadAdvice::MoreConnections);
+    named(&busy(closed()).seen(&[0.97], 1).verdict(), Limit::Server, "server-cpu");
 }
 
 #[test]
 fn an_open_loop_that_sends_late_keeps_requests_back() {
     let lagging = Scenario { lag: 30 * MICROSECOND, ..quiet() };
-    says(&lagging.verdict(), Limit::Generator, "generator-kept-back", &["lag p50 30.0 us"]);
+    holds(&lagging.verdict(), Limit::Generator, "generator-kept-back", |cause| {
+        matches!(cause, Cause::GeneratorKeptBack { lag_p50_ns: 29_900..=30_100, stalls: 0, .. })
+    });
     let slow = Scenario { lag: 30 * MICROSECOND, service: MILLISECOND, ..quiet() };
     assert_ne!(slow.verdict().limit, Limit::Generator, "30 us of 1 ms are not visible");
     for connections in [1, 10, 100, 1_000] {
         let paused = vec![(SECOND, SECOND / 2)];
         let verdict = Scenario { connections, paused, ..quiet() }.verdict();
-        let words = [
-            "The generator kept requests back: ",
-            " for longer than the median service, lag p50 3.00 us",
-            "; its threads had 1 stall (500 ms)",
-        ];
-        says(&verdict, Limit::Generator, "generator-kept-back", &words);
+        holds(&verdict, Limit::Generator, "generator-kept-back", |cause| {
+            let Cause::GeneratorKeptBack { kept, sent, lag_p50_ns, stalls, stalled_ns, .. } = cause else {
+                return false;
+            };
+            let is_stalled = (*stalls, *stalled_ns) == (1, SECOND / 2);
+            is_stalled && kept < sent && (2_990..=3_010).contains(lag_p50_ns)
+        });
         let shut = (3 * SECOND, MICROSECOND);
         let verdict = Scenario { connections, paused: vec![(SECOND, SECOND / 2)], shut, ..quiet() }.verdict();
-        says(&verdict, Limit::Generator, "generator-kept-back", &[]);
+        named(&verdict, Limit::Generator, "generator-kept-back");
     }
 }
 
 #[test]
 fn waking_up_is_no_limit() {
-    says(&Scenario { reaction: MILLISECOND, ..quiet() }.verdict(), Limit::None, "none", &[]);
+    named(&Scenario { reaction: MILLISECOND, ..quiet() }.verdict(), Limit::None, "none");
 }
 
 #[test]
 fn a_closed_loop_that_stood_still_accuses_the_generator() {
     let paused = vec![(SECOND / 20, SECOND / 20)];
     let verdict = Scenario { paused, ..closed() }.verdict();
-    says(&verdict, Limit::Generator, "generator-stood-still", &["stood still for 50.0 ms in 1 turn"]);
+    let cause = named(&verdict, Limit::Generator, "generator-stood-still");
+    let stalled_ns = 50 * MILLISECOND;
+    assert_eq!(cause, Cause::GeneratorStoodStill { stalls: 1, stalled_ns, taken: None });
 }
 
 #[test]
@@ -456,9 +525,12 @@ fn stalls_while_the_server_has_the_requests_limit_nothing() {
         ..closed()
     };
     assert_ne!(slow.verdict().row, "generator-stood-still");
-    says(&slow.seen(IDLE, 1).verdict(), Limit::Connections, "in-flight", &["4 requests"]);
+    let cause = named(&slow.seen(IDLE, 1).verdict(), Limit::Connections, "in-flight");
+    assert_eq!(flight(&cause).slots, Some(4));
     let quick = Scenario { paused, connections: 4, length: 4 * SECOND, ..closed() };
-    says(&quick.verdict(), Limit::Generator, "generator-stood-still", &["what took them away is not known"]);
+    holds(&quick.verdict(), Limit::Generator, "generator-stood-still", |cause| {
+        matches!(cause, Cause::GeneratorStoodStill { taken: None, .. })
+    });
 }
 
 #[test]
@@ -469,8 +541,9 @@ fn who_took_the_time_of_a_closed_loop_that_stood_still_is_said_where_it_is_known
     let part = run.length / 100;
     let run = run.machine(|machine| machine.workers[0].run_delay_ns = Some(20 * part));
     let run = run.server(|server| server.threads.as_mut().expect("seen")[0].run_delay_ns = Some(21 * part));
-    let words = ["stood still for 50.0 ms in 1 turn, and other processes took a CPU away for 40.0 ms."];
-    says(&run.verdict(), Limit::Generator, "generator-stood-still", &words);
+    let cause = named(&run.verdict(), Limit::Generator, "generator-stood-still");
+    let taken = Some(TakenCpu { by: CpuTaker::OtherProcesses, time_ns: 40 * MILLISECOND });
+    assert_eq!(cause, Cause::GeneratorStoodStill { stalls: 1, stalled_ns: 50 * MILLISECOND, taken });
 }
 
 #[test]
@@ -478,18 +551,22 @@ fn requests_and_connections_of_others_are_counted() {
     for run in [quiet().seen(IDLE, 1), closed().seen(IDLE, 1)] {
         let ours = run.measurement().ops().all().counts.requests();
         let others = |count: u64| run.clone().reading(|reading| reading.counts.requests = Some(ours + count));
-        let words = ["Other clients used the server too", "besides our"];
-        says(&others(ours / 50).verdict(), Limit::Others, "others", &words);
+        holds(&others(ours / 50).verdict(), Limit::Others, "others", |cause| {
+            matches!(cause, Cause::Others { servers: 1, requests, connections: 0, .. }
+                if *requests == Some((ours / 50, ours)))
+        });
         assert_ne!(others(ours / 200).verdict().limit, Limit::Others);
         let came = run.clone().reading(|reading| reading.counts.connections_opened = Some(5));
-        says(&came.verdict(), Limit::Others, "others", &["5 new connections that are not ours"]);
+        let new = |cause: &Cause| match cause {
+            Cause::Others { requests, connections, .. } => (requests.is_some(), *connections),
+            other => panic!("{other:#?}"),
+        };
+        assert_eq!(new(&named(&came.verdict(), Limit::Others, "others")), (true, 5));
         let unknown = run.clone().reading(|reading| {
             reading.counts.connections_opened = Some(5);
             reading.our_requests = None;
         });
-        let verdict = unknown.verdict();
-        says(&verdict, Limit::Others, "others", &["too: 5 new connections that are not ours"]);
-        assert!(!verdict.says.contains("besides our"), "{}", verdict.says);
+        assert_eq!(new(&named(&unknown.verdict(), Limit::Others, "others")), (false, 5));
         let probe = run.reading(|reading| reading.counts.connections_opened = Some(1));
         assert_ne!(probe.verdict().limit, Limit::Others, "one connection of a monitor limits nothing");
     }
@@ -511,8 +588,12 @@ fn connections_of_ours_that_a_server_counts_late_are_not_those_of_others() {
     for unheard in [16, 50] {
         assert_ne!(with(unheard).limit, Limit::Others, "{unheard}");
     }
-    says(&with(6), Limit::Others, "others", &["at least 10 new connections that are not ours"]);
-    says(&with(0), Limit::Others, "others", &["and 16 new connections that are not ours"]);
+    for (unheard, count, is_bound) in [(6, 10, true), (0, 16, false)] {
+        holds(&with(unheard), Limit::Others, "others", |cause| {
+            matches!(cause, Cause::Others { connections, at_least, .. }
+                if (*connections, *at_least) == (count, is_bound))
+        });
+    }
 }
 
 #[test]
@@ -527,11 +608,25 @@ fn a_server_that_started_anew_is_named_before_the_records_that_it_lost() {
         })
         .verdict()
     };
-    let words =
-        ["started anew during the run: at the end it had been up for 2 s, 4.0 s after the first look"];
-    says(&lost(true, false), Limit::Server, "server-restarted", &words);
-    says(&lost(false, false), Limit::Workload, "lost-records", &["1,000 evictions"]);
+    let anew = StartedAnew { uptime_s: Some(2), span_ns: 4 * SECOND };
+    holds(
+        &lost(true, false),
+        Limit::Server,
+        "server-restarted",
+        |cause| matches!(cause, Cause::ServerRestarted { server: None, anew: Some(seen), .. } if *seen == anew),
+    );
+    holds(&lost(false, false), Limit::Workload, "lost-records", |cause| {
+        matches!(cause, Cause::LostRecords { why: LostWhy::Memory { evictions: 1_000, .. }, .. })
+    });
     assert_eq!(lost(false, true).limit, Limit::None, "counters that were set to 0 are no new start");
+}
+
+/// What turned connections away, how many, how many of ours failed, and the limit.
+fn turned_away(cause: &Cause) -> (TurnedAwayBy, u64, u64, Option<u64>) {
+    match cause {
+        Cause::ServerConnections { by, turned_away, ours, limit, .. } => (*by, *turned_away, *ours, *limit),
+        other => panic!("{other:#?}"),
+    }
 }
 
 #[test]
@@ -539,8 +634,8 @@ fn a_server_that_refuses_connections_is_named() {
     for run in [quiet().seen(IDLE, 1), closed().seen(IDLE, 1)] {
         let shut = (run.length / 2, MICROSECOND);
         let run = Scenario { shut, ..run }.reading(|reading| reading.counts.connections_refused = Some(12));
-        let words = ["The server's limit of connections (it takes 1,024): the server refused 12 connections"];
-        says(&run.verdict(), Limit::Server, "server-connections", &words);
+        let cause = named(&run.verdict(), Limit::Server, "server-connections");
+        assert_eq!(turned_away(&cause), (TurnedAwayBy::Server, 12, 10, Some(1_024)));
     }
 }
 
@@ -553,17 +648,16 @@ fn a_full_queue_is_the_servers_only_where_it_is_known_to_be() {
     let others = run.clone().server(|server| server.listen_drops = Some(0));
     assert_ne!(others.verdict().row, "server-connections");
     let own = run.clone().server(|server| server.listen_drops = Some(40));
-    let words = ["the full queue of its listening socket turned away 40 attempts, and 10 of ours failed"];
-    says(&own.verdict(), Limit::Server, "server-connections", &words);
+    let cause = named(&own.verdict(), Limit::Server, "server-connections");
+    assert_eq!(turned_away(&cause), (TurnedAwayBy::ItsQueue, 40, 10, Some(1_024)));
     // Where the server's own sockets cannot be seen, an attempt of the run has to have met such a queue.
     assert_ne!(run.verdict().row, "server-connections");
     let mut measurement = run.measurement();
     measurement.connections.turned_away = 1;
     let (plan, all) = (run.plan(), measurement.ops().all());
     let verdict = Verdict::of(&Case::of(&measurement, &plan, &all));
-    let words =
-        ["The machine of the server: full queues", "597 attempts, and 1 of ours was refused or reset"];
-    says(&verdict, Limit::Server, "server-connections", &words);
+    let cause = named(&verdict, Limit::Server, "server-connections");
+    assert_eq!(turned_away(&cause), (TurnedAwayBy::QueueOfMachine, 597, 1, Some(1_024)));
 }
 
 #[test]
@@ -575,9 +669,8 @@ fn a_machine_without_free_ports_is_the_generator() {
             let (plan, all) = (run.plan(), measurement.ops().all());
             Verdict::of(&Case::of(&measurement, &plan, &all))
         };
-        let words =
-            ["The local ports of the generator: 880 of", "attempts to connect found none free. --linger 0"];
-        says(&verdict(880), Limit::Generator, "ports", &words);
+        let cause = named(&verdict(880), Limit::Generator, "ports");
+        assert_eq!(cause, Cause::Ports { failed: 880, attempts: 910 });
         assert_ne!(verdict(0).row, "ports", "attempts that failed for other reasons");
     }
 }
@@ -588,8 +681,9 @@ fn a_closed_loop_counts_what_was_in_flight() {
     plan.groups[0].clients *= 10;
     let run = closed().seen(IDLE, 1);
     let (measurement, all) = (run.measurement(), run.measurement().ops().all());
-    let says = Verdict::of(&Case::of(&measurement, &plan, &all)).says;
-    assert!(says.contains(" requests on average, of 1") && says.contains("that may be"), "{says}");
+    let cause = Verdict::of(&Case::of(&measurement, &plan, &all)).cause;
+    assert!(flight(&cause).is_below && flight(&cause).slots == Some(100), "{cause:#?}");
+    assert!((8.0..=11.0).contains(&flight(&cause).flown), "{cause:#?}");
 }
 
 #[test]
@@ -608,8 +702,8 @@ fn a_full_server_that_tells_nothing_of_itself_is_known_by_its_words() {
             assert_ne!(verdict.row, "server-connections");
             continue;
         }
-        let sentence = "The server's limit of connections: the server refused 40 connections, and 10 of ours";
-        says(&verdict, Limit::Server, "server-connections", &[sentence]);
+        let cause = named(&verdict, Limit::Server, "server-connections");
+        assert_eq!(turned_away(&cause), (TurnedAwayBy::Server, 40, 10, None));
     }
 }
 
@@ -622,8 +716,9 @@ fn a_server_that_refused_connections_names_its_limit_where_no_request_met_its_wo
     measurement.connections.refusals = vec![refusal];
     let (plan, all) = (closed().plan(), measurement.ops().all());
     let verdict = Verdict::of(&Case::of(&measurement, &plan, &all));
-    let sentence = "The server's limit of connections (it takes 40): the server refused 405 connections, and 405 of ours";
-    says(&verdict, Limit::Server, "server-connections", &[sentence]);
+    let cause = named(&verdict, Limit::Server, "server-connections");
+    assert_eq!(turned_away(&cause), (TurnedAwayBy::Server, 405, 405, Some(40)));
+    assert!(matches!(cause, Cause::ServerConnections { taken: Some(19), .. }), "{cause:#?}");
 }
 
 #[test]
@@ -640,8 +735,9 @@ fn a_server_that_nobody_asked_was_gone_where_every_connection_was_lost_and_attem
             let (plan, all) = (run.plan(), measurement.ops().all());
             Verdict::of(&Case::of(&measurement, &plan, &all))
         };
-        let words = ["was gone for a time: every connection was lost, attempts to connect were turned away"];
-        says(&verdict(10, 24, 10, 0), Limit::Server, "server-restarted", &words);
+        holds(&verdict(10, 24, 10, 0), Limit::Server, "server-restarted", |cause| {
+            matches!(cause, Cause::ServerRestarted { anew: None, .. })
+        });
         assert_ne!(
             verdict(10, 0, 10, 0).row,
             "server-restarted",
@@ -669,14 +765,14 @@ fn a_full_card_and_an_exceeded_allowance_are_the_network() {
     for run in [quiet(), closed()] {
         let full = 118_000_000 * run.length / SECOND;
         let verdict = carded(run.clone(), full, None).verdict();
-        says(
-            &verdict,
-            Limit::Network,
-            "network-bandwidth",
-            &["The network: eth0 carried 94 % of what it can"],
-        );
+        let beyond = |verdict: &Verdict| match named(verdict, Limit::Network, "network-bandwidth") {
+            Cause::NetworkBandwidth { card, beyond, .. } if card == "eth0" => beyond,
+            other => panic!("{other:#?}"),
+        };
+        let CardBound::Speed(share) = beyond(&verdict) else { panic!("{verdict:#?}") };
+        assert_eq!(percent(share), 94);
         let verdict = carded(run.clone(), 1_000, Some(7)).verdict();
-        says(&verdict, Limit::Network, "network-bandwidth", &["7 packets of eth0 went beyond"]);
+        assert_eq!(beyond(&verdict), CardBound::Allowance(7));
         assert_ne!(carded(run.clone(), 1_000, Some(0)).verdict().row, "network-bandwidth");
         // A virtual card says a speed that is not its own.
         let virtual_card = carded(run, 2 * full, None).verdict();
@@ -697,12 +793,11 @@ fn lost_packets_show_in_a_tail_of_200_ms() {
             let tcp = machine.connections.as_mut().expect("read");
             (tcp.retransmits, tcp.lost) = (segments / 100, Some(segments / 100));
         });
-        says(
-            &lossy.verdict(),
-            Limit::Network,
-            "network-loss",
-            &["The network lost packets", "did not arrive, and p99.9"],
-        );
+        let is_lost = |cause: &Cause| match cause {
+            Cause::NetworkLoss { lost, tail, .. } => *lost && tail.quantile == "p99.9",
+            other => panic!("{other:#?}"),
+        };
+        assert!(is_lost(&named(&lossy.verdict(), Limit::Network, "network-loss")));
         // What had arrived when it was sent again was not lost, whatever timers of other connections ran out.
         let sent_twice = lossy.clone().machine(|machine| {
             machine.connections.as_mut().expect("read").lost = Some(0);
@@ -717,7 +812,7 @@ fn lost_packets_show_in_a_tail_of_200_ms() {
             })
         };
         assert_ne!(timed_out(0).verdict().row, "network-loss");
-        says(&timed_out(1).verdict(), Limit::Network, "network-loss", &["were sent again, and p99.9"]);
+        assert!(!is_lost(&named(&timed_out(1).verdict(), Limit::Network, "network-loss")));
         // A timer of the machine is not ours where none of our segments was sent again.
         let of_others = run.machine(|machine| machine.network.as_mut().expect("read").timeouts = 5);
         assert_ne!(of_others.verdict().row, "network-loss");
@@ -737,32 +832,44 @@ fn full_windows_and_buffers_are_told_apart() {
                 *(if receive { &mut tcp.rwnd_limited_ns } else { &mut tcp.sndbuf_limited_ns }) = fifth;
             })
         };
-        let words = ["did not read as fast as was sent", "20 %"];
-        says(&limited(true).verdict(), Limit::Server, "server-receive-window", &words);
-        says(
+        holds(
+            &limited(true).verdict(),
+            Limit::Server,
+            "server-receive-window",
+            |cause| matches!(cause, Cause::ServerReceiveWindow { share } if percent(*share) == 20),
+        );
+        holds(
             &limited(false).verdict(),
             Limit::Generator,
             "generator-send-buffer",
-            &["--send-buffer", "20 %"],
+            |cause| matches!(cause, Cause::GeneratorSendBuffer { share } if percent(*share) == 20),
         );
     }
+}
+
+/// The number of the server's threads, and in percents how much the busiest was used and waited, and the others.
+fn threads(cause: &Cause) -> (Option<u32>, u64, Option<u64>, Option<u64>) {
+    let (threads, busiest, others) = match cause {
+        Cause::ServerOneThread { threads, busiest, others, .. } => (Some(*threads), busiest, Some(*others)),
+        Cause::ServerCpu { threads, busiest, others, .. } => (*threads, busiest, *others),
+        other => panic!("{other:#?}"),
+    };
+    (threads, percent(busiest.cpu), busiest.waited.map(percent), others.map(percent))
 }
 
 #[test]
 fn one_hot_thread_of_four_is_told_from_four() {
     for run in [quiet(), closed()] {
         let one = run.clone().seen(&[0.97, 0.3, 0.2, 0.1, 0.0, 0.0], 4);
-        let words = [
-            "One of the 4 threads of the server: it used 97 % of a CPU, the others 20 %",
-            "more connections",
-        ];
-        says(&one.verdict(), Limit::Server, "server-one-thread", &words);
+        let cause = named(&one.verdict(), Limit::Server, "server-one-thread");
+        assert_eq!(threads(&cause), (Some(4), 97, None, Some(20)));
         let all = run.clone().seen(&[0.97, 0.95, 0.94, 0.93, 0.0, 0.0], 4);
-        let words = ["the busiest of its 4 serving threads used 97 % of a CPU, the others 94 %"];
-        says(&all.verdict(), Limit::Server, "server-cpu", &words);
+        let cause = named(&all.verdict(), Limit::Server, "server-cpu");
+        assert_eq!(threads(&cause), (Some(4), 97, None, Some(94)));
         // Of a server on another machine only the mean is known.
         let remote = run.seen(&[0.95; 4], 4).server(|server| server.threads = None);
-        says(&remote.verdict(), Limit::Server, "server-cpu", &["4 serving threads used 95 % of a CPU each"]);
+        let cause = named(&remote.verdict(), Limit::Server, "server-cpu");
+        assert_eq!(threads(&cause), (Some(4), 95, None, None));
     }
 }
 
@@ -775,12 +882,13 @@ fn a_thread_that_waits_little_for_the_cpu_that_it_fills_is_full() {
                 server.threads.as_mut().expect("seen")[0].run_delay_ns = Some(part);
             })
         };
-        let words = ["it used 88 % of a CPU and waited for it 10 %, the others 20 %"];
         let one = delayed(&[0.88, 0.3, 0.2, 0.1], 4);
-        says(&one.verdict(), Limit::Server, "server-one-thread", &words);
-        let words = ["its one serving thread used 88 % of a CPU and waited for it 10 %"];
-        says(&delayed(&[0.88], 1).verdict(), Limit::Server, "server-cpu", &words);
-        says(&delayed(&[0.75], 1).verdict(), Limit::Server, "server-run-delay", &["for 10 % of its time"]);
+        let cause = named(&one.verdict(), Limit::Server, "server-one-thread");
+        assert_eq!(threads(&cause), (Some(4), 88, Some(10), Some(20)));
+        let cause = named(&delayed(&[0.88], 1).verdict(), Limit::Server, "server-cpu");
+        assert_eq!(threads(&cause), (Some(1), 88, Some(10), None));
+        let cause = named(&delayed(&[0.75], 1).verdict(), Limit::Server, "server-run-delay");
+        assert_eq!(waited(&cause).0, 10);
     }
 }
 
@@ -791,7 +899,8 @@ fn a_thread_that_has_a_tenth_of_its_time_left_is_not_full() {
     let near = run.seen(&[0.87], 1).server(|server| {
         server.threads.as_mut().expect("seen")[0].run_delay_ns = Some(part);
     });
-    says(&near.verdict(), Limit::Connections, "closed-loop", &["busiest thread used 87 % of a CPU"]);
+    let cause = named(&near.verdict(), Limit::Connections, "closed-loop");
+    assert_eq!(flight(&cause).server_busy.map(percent), Some(87));
 }
 
 #[test]
@@ -801,19 +910,21 @@ fn a_full_server_that_reads_late_is_named_for_its_cpu() {
             let tcp = machine.connections.as_mut().expect("read");
             tcp.rwnd_limited_ns = tcp.busy_ns / 5;
         });
-        says(&late.verdict(), Limit::Server, "server-cpu", &["used 97 % of a CPU"]);
+        assert_eq!(threads(&named(&late.verdict(), Limit::Server, "server-cpu")).1, 97);
     }
 }
 
 #[test]
 fn too_few_connections_are_the_limit_where_the_server_has_time() {
     let few = Scenario { connections: 2, service: 5 * MILLISECOND, ..quiet() };
-    let words =
-        ["waited", "for a free slot", "of 2 were taken (2 connections, depth 1)", "20 %", "more connections"];
-    says(&few.clone().seen(IDLE, 1).verdict(), Limit::Connections, "slots", &words);
-    let words =
-        ["The server or the number of connections (2), by exclusion", "The server's CPU is not known"];
-    says(&few.verdict(), Limit::Server, "waits-by-exclusion", &words);
+    holds(&few.clone().seen(IDLE, 1).verdict(), Limit::Connections, "slots", |cause| {
+        let Cause::Slots { slots: 2, clients, meanwhile: Spare::Cpu(cpu), .. } = cause else { return false };
+        *clients == Clients { connections: 2, depth: Some(1) } && percent(*cpu) == 20
+    });
+    holds(&few.verdict(), Limit::Server, "waits-by-exclusion", |cause| {
+        let Cause::WaitsByExclusion { why, .. } = cause else { return false };
+        matches!(why, WaitedFor::Answers { connections: 2, server_busy: None, unread: None, .. })
+    });
 }
 
 #[test]
@@ -824,7 +935,7 @@ fn a_server_that_waits_for_its_cpu_has_no_time_for_more_connections() {
     let waiting = few.seen(&[0.4, 0.4], 2).server(|server| {
         server.threads.iter_mut().flatten().for_each(|thread| thread.run_delay_ns = Some(part));
     });
-    says(&waiting.verdict(), Limit::Server, "server-run-delay", &["for 45 % of its time and had no CPU"]);
+    assert_eq!(waited(&named(&waiting.verdict(), Limit::Server, "server-run-delay")).0, 45);
 }
 
 #[test]
@@ -842,23 +953,29 @@ fn waits_of_few_requests_are_a_statement_about_the_tail() {
         "p99 waits"
     );
     for run in [tail.clone().seen(IDLE, 1), tail] {
-        says(&run.verdict(), Limit::None, "none", &[]);
+        named(&run.verdict(), Limit::None, "none");
     }
 }
 
 #[test]
 fn a_closed_loop_without_evidence_is_judged_by_exclusion() {
-    let words =
-        ["The server or the path to it, by exclusion", "93 % of their time", "busy 40 %", "CPU is not known"];
-    says(&closed().verdict(), Limit::Server, "service-by-exclusion", &words);
+    holds(&closed().verdict(), Limit::Server, "service-by-exclusion", |cause| {
+        matches!(cause, Cause::ServiceByExclusion { share, client_threads: 1, client_busy, unread: None }
+            if (percent(*share), percent(*client_busy)) == (93, 40))
+    });
     let refused = closed().seen(IDLE, 1).server(|server| {
         (server.reading, server.threads) = (None, None);
         server.unread = Some("it answered `stats` with ERROR".to_owned());
     });
-    let words = ["The server's CPU is not known: it answered `stats` with ERROR."];
-    says(&refused.verdict(), Limit::Server, "service-by-exclusion", &words);
+    holds(
+        &refused.verdict(),
+        Limit::Server,
+        "service-by-exclusion",
+        |cause| matches!(cause, Cause::ServiceByExclusion { unread: Some(why), .. } if why.ends_with("with ERROR")),
+    );
     let lagging = Scenario { lag: 40 * MICROSECOND, ..closed() };
-    says(&lagging.verdict(), Limit::Connections, "closed-loop", &["What is in flight: 10 requests"]);
+    let cause = named(&lagging.verdict(), Limit::Connections, "closed-loop");
+    assert_eq!((flight(&cause).slots, flight(&cause).is_below), (Some(10), false));
 }
 
 #[test]
@@ -868,8 +985,7 @@ fn a_server_that_waits_for_a_cpu_is_named() {
         let waiting = run.seen(&[0.7], 1).server(|server| {
             server.threads.as_mut().expect("seen")[0].run_delay_ns = Some(part);
         });
-        let words = ["The machine of the server", "for 25 % of its time and had no CPU"];
-        says(&waiting.verdict(), Limit::Server, "server-run-delay", &words);
+        assert_eq!(waited(&named(&waiting.verdict(), Limit::Server, "server-run-delay")).0, 25);
     }
 }
 
@@ -879,11 +995,18 @@ fn a_server_that_does_not_hold_the_records_is_the_workload() {
         reading.counts.evictions = Some(812);
         reading.counts.out_of_memory = Some(3);
     });
-    let words = ["The records: the server does not hold them all (812 evictions, 3 stores without memory)"];
-    says(&full.verdict(), Limit::Workload, "lost-records", &words);
-    for (software, option) in [("memcached", "(memcached -m)"), ("redis", "(maxmemory of redis)")] {
-        let run = full.clone().reading(|reading| reading.software = software.to_owned());
-        says(&run.verdict(), Limit::Workload, "lost-records", &[option]);
+    for of in ["memcached", "redis"] {
+        let run = full.clone().reading(|reading| reading.software = of.to_owned());
+        holds(&run.verdict(), Limit::Workload, "lost-records", |cause| {
+            let Cause::LostRecords {
+                why: LostWhy::Memory { evictions, refused_stores, full, software }, ..
+            } = cause
+            else {
+                return false;
+            };
+            let counts = (*evictions, *refused_stores, full.map(percent));
+            counts == (812, 3, Some(9)) && *software == [of.to_owned()]
+        });
     }
 }
 
@@ -911,16 +1034,18 @@ fn with_mix(plan: &mut Plan, change: impl Fn(&mut Mix)) {
 
 #[test]
 fn keys_that_were_stored_and_not_found_are_the_workload() {
-    let words = ["The records: 5 % of the keys were not found, though all 10,000 records were stored before"];
-    says(&judged(10_000, 200, &|_| {}), Limit::Workload, "lost-records", &words);
-    says(&judged(10_000, 3, &|_| {}), Limit::None, "none", &[]);
-    says(&judged(9_999, 200, &|_| {}), Limit::None, "none", &[]);
+    holds(&judged(10_000, 200, &|_| {}), Limit::Workload, "lost-records", |cause| {
+        let why = LostWhy::Removed { stored: 10_000 };
+        matches!(cause, Cause::LostRecords { misses, why: seen } if percent(*misses) == 5 && *seen == why)
+    });
+    named(&judged(10_000, 3, &|_| {}), Limit::None, "none");
+    named(&judged(9_999, 200, &|_| {}), Limit::None, "none");
     let deletes = |plan: &mut Plan| with_mix(plan, |mix| mix.ops.push((Verb::Delete, 1.0)));
-    says(&judged(10_000, 200, &deletes), Limit::None, "none", &[]);
+    named(&judged(10_000, 200, &deletes), Limit::None, "none");
     let expires = |plan: &mut Plan| plan.data.expiry_s = Dist::Fixed(60.0);
-    says(&judged(10_000, 200, &expires), Limit::None, "none", &[]);
+    named(&judged(10_000, 200, &expires), Limit::None, "none");
     let unstored = |plan: &mut Plan| drop(plan.phases.remove(0));
-    says(&judged(10_000, 200, &unstored), Limit::None, "none", &[]);
+    named(&judged(10_000, 200, &unstored), Limit::None, "none");
 }
 
 /// The verdict on a run without a load that did not find 200 keys, after changes of its server's reading and its plan.
@@ -942,14 +1067,20 @@ fn judged_unloaded(reading: &dyn Fn(&mut ServerReading), change: &dyn Fn(&mut Pl
 
 #[test]
 fn keys_that_were_never_stored_are_no_records_that_the_server_lost() {
-    let words = "The records: 5 % of the keys were not in the server when the run began (keys 21 bytes, prefix 'z:').";
-    says(&judged_unloaded(&|_| {}, &|_| {}), Limit::Workload, "lost-records", &[words]);
+    let never = |holds_usual| {
+        let (key_size, key_prefix) = (Dist::Fixed(21.0), "z:".to_owned());
+        LostWhy::NeverThere(NeverThere { key_size, key_prefix, holds_usual })
+    };
+    let lost = |verdict: &Verdict| match named(verdict, Limit::Workload, "lost-records") {
+        Cause::LostRecords { misses, why } => (percent(misses), why),
+        other => panic!("{other:#?}"),
+    };
+    assert_eq!(lost(&judged_unloaded(&|_| {}, &|_| {})), (5, never(false)));
     let others = judged_unloaded(&|reading| reading.usual_record = Some(true), &|_| {});
-    let words = "'z:'); it holds a record with the key of the usual settings (keys 30 bytes, no prefix).";
-    says(&others, Limit::Workload, "lost-records", &[words]);
+    assert_eq!(lost(&others), (5, never(true)));
     // Where something else may have taken them away, that is not claimed.
     let evicted = judged_unloaded(&|reading| reading.counts.evictions = Some(7), &|_| {});
-    says(&evicted, Limit::Workload, "lost-records", &["does not hold them all (7 evictions"]);
+    assert!(matches!(lost(&evicted), (5, LostWhy::Memory { evictions: 7, .. })));
     let expired = judged_unloaded(&|reading| reading.counts.expired = Some(7), &|_| {});
     let flushed = judged_unloaded(
         &|reading| reading.disturbances.push("emptied 1 times (flush_all)".to_owned()),
@@ -964,24 +1095,24 @@ fn keys_that_were_never_stored_are_no_records_that_the_server_lost() {
     let deletes = of_mix(&|mix| mix.ops.push((Verb::Delete, 1.0)));
     let fills = of_mix(&|mix| mix.read_through_ns = Some(0));
     for verdict in [expired, flushed, deletes, fills] {
-        says(&verdict, Limit::None, "none", &[]);
+        named(&verdict, Limit::None, "none");
     }
 }
 
 #[test]
 fn keys_that_the_load_itself_took_away_or_never_stored_are_no_lost_records() {
     let churns = |plan: &mut Plan| with_mix(plan, |mix| mix.churn = Some(KeyChurn::usual()));
-    says(&judged(10_000, 200, &churns), Limit::None, "none", &[]);
+    named(&judged(10_000, 200, &churns), Limit::None, "none");
     let with_event = |what: EventKind| {
         judged(10_000, 200, &|plan| plan.changes.events = vec![Event { at_ns: SECOND, what: what.clone() }])
     };
     let range = RankRange { first: 0, last: 99 };
     let hot = |key| EventKind::Hot(FlashCrowd { key, share: 0.3, rise_ns: 0, hold_ns: SECOND, fall_ns: 0 });
     for what in [EventKind::Delete(range), EventKind::Expire(range), hot(HotKey::New)] {
-        says(&with_event(what), Limit::None, "none", &[]);
+        named(&with_event(what), Limit::None, "none");
     }
     // A hot key that is one of the records was stored as they were.
-    says(&with_event(hot(HotKey::Rank(7))), Limit::Workload, "lost-records", &[]);
+    named(&with_event(hot(HotKey::Rank(7))), Limit::Workload, "lost-records");
     let with_part = |change: &dyn Fn(&mut Part)| {
         judged(10_000, 200, &|plan| {
             let mut part = Part::plain("second".to_owned(), SECOND);
@@ -989,11 +1120,11 @@ fn keys_that_the_load_itself_took_away_or_never_stored_are_no_lost_records() {
             plan.changes.parts = vec![Part::plain("first".to_owned(), 0), part];
         })
     };
-    says(&with_part(&|_| {}), Limit::Workload, "lost-records", &[]);
+    named(&with_part(&|_| {}), Limit::Workload, "lost-records");
     let deletes = |part: &mut Part| part.ops = Some(vec![(Verb::Get, 9.0), (Verb::Delete, 1.0)]);
-    says(&with_part(&deletes), Limit::None, "none", &[]);
+    named(&with_part(&deletes), Limit::None, "none");
     let churns = |part: &mut Part| part.churn = Some(KeyChurn::usual());
-    says(&with_part(&churns), Limit::None, "none", &[]);
+    named(&with_part(&churns), Limit::None, "none");
 }
 
 #[test]
@@ -1028,31 +1159,43 @@ fn a_long_way_is_what_a_response_consists_of() {
         connect: 1_900 * MICROSECOND,
         ..quiet()
     };
-    let words = ["The network path: opening a connection takes 1.90 ms (p50), a request 2.00 ms"];
-    says(&far.clone().seen(IDLE, 1).verdict(), Limit::Network, "way", &words);
-    says(&Scenario { connect: MILLISECOND, ..far }.seen(IDLE, 1).verdict(), Limit::None, "none", &[]);
+    holds(&far.clone().seen(IDLE, 1).verdict(), Limit::Network, "way", |cause| {
+        let Cause::Way { connect_ns, service_ns } = cause else { return false };
+        [connect_ns, service_ns].map(|ns| (ns + 5_000) / 10_000) == [190, 200]
+    });
+    named(&Scenario { connect: MILLISECOND, ..far }.seen(IDLE, 1).verdict(), Limit::None, "none");
     let here =
         Scenario { connections: 100, service: 2 * MILLISECOND, connect: 1_900 * MICROSECOND, ..quiet() };
-    says(&here.seen(IDLE, 1).verdict(), Limit::None, "none", &[]);
+    named(&here.seen(IDLE, 1).verdict(), Limit::None, "none");
 }
 
 #[test]
 fn a_server_that_froze_is_accused_and_the_generator_is_not() {
     let frozen = Scenario { frozen: (SECOND, SECOND), ..quiet() };
     for run in [frozen.clone().seen(IDLE, 1), frozen.clone()] {
-        let words = ["The server stood still at times: a request took it up to 99", "Requests waited"];
-        says(&run.verdict(), Limit::Server, "server-bursts", &words);
+        holds(&run.verdict(), Limit::Server, "server-bursts", |cause| {
+            let Cause::ServerBursts { longest_ns, longest_is_bound, server_says, .. } = cause else {
+                return false;
+            };
+            let is_long = (990 * MILLISECOND..SECOND).contains(longest_ns);
+            is_long && !longest_is_bound && server_says.is_empty()
+        });
     }
     let forked = frozen.clone().seen(IDLE, 1).reading(|reading| {
         reading.disturbances = vec!["snapshot (fork 12.3 ms)".to_owned(), "memory defragmented".to_owned()];
     });
-    let words = ["The server says of that time: memory defragmented; snapshot (fork 12.3 ms)."];
-    says(&forked.verdict(), Limit::Server, "server-bursts", &words);
+    holds(&forked.verdict(), Limit::Server, "server-bursts", |cause| {
+        matches!(cause, Cause::ServerBursts { server_says, .. }
+            if *server_says == ["memory defragmented", "snapshot (fork 12.3 ms)"])
+    });
     let timed_out = Scenario { timeout: 200 * MILLISECOND, ..frozen.clone() };
-    says(&timed_out.verdict(), Limit::Server, "server-bursts", &["took it up to more than 200 ms"]);
+    holds(&timed_out.verdict(), Limit::Server, "server-bursts", |cause| {
+        matches!(cause, Cause::ServerBursts { longest_ns, longest_is_bound: true, .. }
+            if *longest_ns == 200 * MILLISECOND)
+    });
     // Trust says what lag is part of the median; the waiting is the server's all the same.
     let late = Scenario { lag: 60 * MICROSECOND, ..frozen };
-    says(&late.verdict(), Limit::Server, "server-bursts", &[]);
+    named(&late.verdict(), Limit::Server, "server-bursts");
     assert!(!late.summary().trust.ok);
 }
 
@@ -1060,8 +1203,10 @@ fn a_server_that_froze_is_accused_and_the_generator_is_not() {
 fn connections_that_were_not_there_are_not_the_generators_fault() {
     // The lag is larger than the service, so that of the two it would have made the wait.
     let shut = Scenario { shut: (SECOND, SECOND), lag: 60 * MICROSECOND, ..quiet() };
-    let words = ["by exclusion", "(10 connections were lost, 0 attempts to open one failed)"];
-    says(&shut.verdict(), Limit::Server, "waits-by-exclusion", &words);
+    holds(&shut.verdict(), Limit::Server, "waits-by-exclusion", |cause| {
+        let Cause::WaitsByExclusion { why, .. } = cause else { return false };
+        *why == WaitedFor::Connections { lost: 10, failed: 0 }
+    });
 }
 
 #[test]
@@ -1069,20 +1214,22 @@ fn requests_without_an_answer_are_not_the_generators_fault() {
     // Enough connections that nothing waits.
     let frozen =
         Scenario { connections: 1_000, frozen: (SECOND, SECOND), timeout: 20 * MILLISECOND, ..quiet() };
-    let words = ["The server or the path to it, by exclusion", "% of the requests got no answer"];
-    says(&frozen.verdict(), Limit::Server, "unanswered", &words);
+    let is_much = |cause: &Cause| matches!(cause, Cause::Unanswered { share, .. } if *share > 0.01);
+    holds(&frozen.verdict(), Limit::Server, "unanswered", is_much);
     // Requests wait for connections whose requests time out: what made them wait got no answer.
     let crowded =
         Scenario { connections: 10, timeout: 100 * MILLISECOND, frozen: (SECOND, 100 * SECOND), ..frozen };
-    says(&crowded.verdict(), Limit::Server, "unanswered", &words);
+    holds(&crowded.verdict(), Limit::Server, "unanswered", is_much);
 }
 
 #[test]
 fn requests_that_leave_late_are_held_up_by_the_generators_kernel() {
     let shaped = Scenario { service: 400 * MICROSECOND, out: Some(90 * MICROSECOND), ..quiet() };
-    let words = ["the machine 90.", "22 % of their service time"];
     for run in [shaped.clone(), shaped.clone().seen(IDLE, 1)] {
-        says(&run.verdict(), Limit::Generator, "generator-out", &words);
+        holds(&run.verdict(), Limit::Generator, "generator-out", |cause| {
+            matches!(cause, Cause::GeneratorOut { out_ns: 89_500..90_500, queued_ns: None, share }
+                if (0.22..0.23).contains(share))
+        });
     }
     let seen = |run: &Scenario| run.verdict().evidence.iter().any(|one| one.says.starts_with("way out of"));
     assert!(seen(&shaped) && !seen(&quiet()));
@@ -1090,12 +1237,12 @@ fn requests_that_leave_late_are_held_up_by_the_generators_kernel() {
     let short = Scenario { out: Some(15 * MICROSECOND), ..quiet() };
     let small = Scenario { service: 900 * MICROSECOND, ..shaped.clone() };
     for run in [short, small] {
-        says(&run.seen(IDLE, 1).verdict(), Limit::None, "none", &[]);
+        named(&run.seen(IDLE, 1).verdict(), Limit::None, "none");
     }
     let full = Scenario { out: Some(90 * MICROSECOND), ..full_server(1, 460 * MICROSECOND, 0.6) };
-    says(&full.verdict(), Limit::Server, "server-cpu", &[]);
+    named(&full.verdict(), Limit::Server, "server-cpu");
     let lagging = Scenario { lag: 300 * MICROSECOND, ..shaped };
-    says(&lagging.verdict(), Limit::Generator, "generator-kept-back", &[]);
+    named(&lagging.verdict(), Limit::Generator, "generator-kept-back");
 }
 
 #[test]
@@ -1130,4 +1277,15 @@ fn without_receive_stamps_service_times_are_not_called_the_servers() {
     let stampless = Scenario { clock: Clock::User, ..quiet() }.summary().trust;
     assert!(!stampless.has_stamps, "{stampless:?}");
     assert!(quiet().summary().trust.has_stamps);
+}
+
+#[test]
+fn facts_bear_the_name_of_their_row() {
+    let full = full_server(1, 460 * MICROSECOND, 0.6);
+    for run in [quiet(), closed(), quiet().seen(IDLE, 1), full, Scenario { length: 0, ..quiet() }] {
+        let verdict = run.verdict();
+        let written = serde_json::to_value(&verdict.cause).expect("plain values");
+        assert_eq!(written["kind"], verdict.row);
+        assert_eq!(serde_json::from_value::<Cause>(written).expect("as it was written"), verdict.cause);
+    }
 }

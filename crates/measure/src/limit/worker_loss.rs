@@ -5,6 +5,7 @@ use super::shares::{CAUSE_SHARE, Judged, TAKEN_SHARE, share_of};
 use crate::evidence::{Evidence, MachineEvidence};
 use crate::measurement::Measurement;
 use pummel_logic::time::Nanos;
+use serde::{Deserialize, Serialize};
 
 /// Loss of CPU time of the client threads of one process.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +23,8 @@ pub struct WorkerLoss {
 }
 
 /// Taker of a CPU's time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CpuTaker {
     /// The hypervisor, which gave the CPU to another machine (steal).
     Hypervisor,

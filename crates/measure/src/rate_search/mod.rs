@@ -20,6 +20,7 @@ mod seen;
 pub use self::line::{Crossing, Line};
 pub use self::recovery::Recovery;
 
+use crate::limit::Cause;
 use pummel_logic::rng::{Stream, mix};
 
 /// Share of the capacity that rates stay below: z is infinite at the capacity.
@@ -117,10 +118,42 @@ pub struct Seen {
     pub margin_high: Option<f64>,
     /// Whether requests were answered about as fast as they were asked.
     pub carried: bool,
-    /// The sentence about the generator, without its full stop, where it was the limit; `None` where it was not.
-    pub generator: Option<String>,
-    /// Reason why the run does not count, as a sentence without a full stop; `None` where it counts.
-    pub unsound: Option<String>,
+    /// The cause where the generator was the limit; `None` where it was not.
+    pub generator: Option<Cause>,
+    /// Reason why the run does not count; `None` where it counts.
+    pub unsound: Option<Unsound>,
+}
+
+/// Reason why a run says nothing about the server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unsound {
+    /// No request was due in it.
+    Idle,
+    /// It was not steady.
+    Unsteady,
+    /// The generator was the limit.
+    Generator(Cause),
+}
+
+/// Reason why there is no rate, or what is left open. Rates are in requests per second.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NoRate {
+    /// So many runs in a row say nothing about the server, the last of them for this reason.
+    Unsound(u32, Unsound),
+    /// The server completed nothing in closed loop.
+    NothingCompleted,
+    /// The goal was missed at the least rate that was tried.
+    MissedAt(f64),
+    /// The rates around the goal were not carried, so that the server gives way before its times show it.
+    NotCarried,
+    /// The times do not rise clearly with the rate around the goal.
+    NoRise,
+    /// The last run, at this rate, was too short to know the quantile from above.
+    TooShort(f64),
+    /// No run of its own met the goal with its upper bound; the last one was at this rate.
+    Unconfirmed(f64),
+    /// No line fits the runs around this rate.
+    NoLine(f64),
 }
 
 impl Seen {
@@ -152,8 +185,8 @@ pub struct Answer {
     pub is_open_above: bool,
     /// Whether the interval is as narrow as was asked for; `None` where nothing was asked for.
     pub precise: Option<bool>,
-    /// Reason why there is no rate, or what is left open: a sentence without its full stop.
-    pub reason: Option<String>,
+    /// Reason why there is no rate, or what is left open.
+    pub reason: Option<NoRate>,
 }
 
 /// Progress of the search.
@@ -189,8 +222,8 @@ pub struct RateSearch {
     stage: Stage,
     /// The capacity, in requests per second.
     capacity: f64,
-    /// The sentence about the generator, where the capacity is the generator's; `None` where it is the server's.
-    generator: Option<String>,
+    /// The cause where the capacity is the generator's; `None` where it is the server's.
+    generator: Option<Cause>,
     /// Points of the line: rate and margin.
     points: Vec<(f64, f64)>,
     /// Runs that were made around the crossing.
@@ -249,10 +282,10 @@ impl RateSearch {
         self.capacity
     }
 
-    /// The sentence about the generator, without its full stop, where it was the limit in closed loop: the capacity of the server is
-    /// not known then. `None` where it was not.
-    pub fn generator(&self) -> Option<&str> {
-        self.generator.as_deref()
+    /// The cause where the generator was the limit in closed loop: the capacity of the server is not known then. `None` where it was
+    /// not.
+    pub fn generator(&self) -> Option<&Cause> {
+        self.generator.as_ref()
     }
 
     /// Takes in the result of the run that [`RateSearch::next`] asked for.
@@ -268,9 +301,7 @@ impl RateSearch {
         if let Some(why) = seen.unsound.as_ref().filter(|_| judges) {
             self.unsound += 1;
             if self.unsound >= UNSOUND_MAX {
-                self.end(format!(
-                    "{UNSOUND_MAX} runs in a row say nothing about the server; the last: {why}"
-                ));
+                self.end(NoRate::Unsound(UNSOUND_MAX, why.clone()));
             }
             return;
         }
@@ -302,7 +333,7 @@ impl RateSearch {
         if seen.rate > 0.0 {
             self.stage = Stage::Halving { low: 0.0, high: seen.rate, made: 0 };
         } else {
-            self.end("the server completed nothing in closed loop".to_owned());
+            self.end(NoRate::NothingCompleted);
         }
     }
 
@@ -315,7 +346,7 @@ impl RateSearch {
         } else if low > 0.0 {
             self.begin_around((low + high) / 2.0);
         } else {
-            self.end(format!("the goal was missed at {rate:.0} requests per second too"));
+            self.end(NoRate::MissedAt(rate));
         }
     }
 
@@ -369,14 +400,8 @@ impl RateSearch {
                 self.stage = Stage::Around { left };
             }
             Some(rate) if rate > 0.0 => self.stage = Stage::Confirming { rate, made: 0 },
-            _ if self.points.len() < LINE_RUNS_MIN => {
-                let text = "the rates around the goal were not carried: the server gives way before its times show it";
-                self.end(text.to_owned());
-            }
-            _ => self.end(
-                "the times do not rise clearly with the rate around the goal: longer runs (-t) would show where it lies"
-                    .to_owned(),
-            ),
+            _ if self.points.len() < LINE_RUNS_MIN => self.end(NoRate::NotCarried),
+            _ => self.end(NoRate::NoRise),
         }
     }
 
@@ -426,20 +451,16 @@ impl RateSearch {
             return;
         }
         (self.answer.at_least, self.answer.is_open_above) = (false, false);
-        if is_open || made >= CONFIRMATIONS_MAX {
-            let text = if is_open {
-                "a run is too short to know the quantile from above: longer runs (-t) would show it"
-            } else {
-                "no run of its own met the goal with its upper bound: longer runs (-t) would be surer"
-            };
-            return self.end(format!("{text}; the last was at {rate:.0} requests per second"));
+        if is_open {
+            return self.end(NoRate::TooShort(rate));
+        }
+        if made >= CONFIRMATIONS_MAX {
+            return self.end(NoRate::Unconfirmed(rate));
         }
         match self.after_failure(rate, seen) {
             Some(next) => self.stage = Stage::Confirming { rate: next, made },
             None if self.around_runs + AROUND_RUNS <= AROUND_RUNS_MAX => self.begin_around(rate),
-            None => self.end(format!(
-                "no line fits the runs around {rate:.0} requests per second: longer runs (-t) would show it"
-            )),
+            None => self.end(NoRate::NoLine(rate)),
         }
     }
 
@@ -473,7 +494,7 @@ impl RateSearch {
         Line::fit(&points)
     }
 
-    fn end(&mut self, reason: String) {
+    fn end(&mut self, reason: NoRate) {
         self.answer.rate = None;
         (self.answer.at_least, self.answer.is_open_above) = (false, false);
         self.answer.reason = Some(reason);

@@ -1,6 +1,6 @@
 //! Result of one run for a search: how near its quantiles and their upper bounds came to the limits of the goals.
 
-use super::Seen;
+use super::{Seen, Unsound};
 use crate::measurement::Measurement;
 use crate::reason::Reason;
 use crate::recorder::Span;
@@ -18,19 +18,16 @@ impl Seen {
             margin,
             margin_high: margin_high(measurement, summary),
             carried,
-            generator: summary
-                .verdict
-                .is_generator()
-                .then(|| summary.verdict.says.trim_end_matches('.').to_owned()),
+            generator: summary.verdict.is_generator().then(|| summary.verdict.cause.clone()),
             unsound: None,
         };
         let is_unsteady = summary.steadiness.as_ref().is_some_and(|steadiness| !steadiness.is_steady());
         // A goal that is met although the generator is at its end is met all the more.
-        let generator = seen.generator.clone().filter(|_| !seen.met());
+        let generator = seen.generator.clone().filter(|_| !seen.met()).map(Unsound::Generator);
         // Beyond its limit a server has no steady times: the rate was missed, which says something.
-        let unsteady = (is_unsteady && carried).then(|| "the run was not steady".to_owned());
+        let unsteady = (is_unsteady && carried).then_some(Unsound::Unsteady);
         let is_idle = measurement.reason == Some(Reason::NothingDue);
-        let idle = is_idle.then(|| "no request was due in it".to_owned());
+        let idle = is_idle.then_some(Unsound::Idle);
         let unsound = idle.or(unsteady).or(generator);
         Seen { unsound, ..seen }
     }
@@ -96,7 +93,7 @@ mod tests {
         assert_eq!(of(&whole).unsound, None);
         let mut idle = Measurement::new(["clients".to_owned()], Clock::Kernel, SECOND);
         idle.mark(Status::Partial, nothing_completed(&plan, &idle, None));
-        assert_eq!(of(&idle).unsound.as_deref(), Some("no request was due in it"));
+        assert_eq!(of(&idle).unsound, Some(Unsound::Idle));
         let mut failed = Measurement::new(["clients".to_owned()], Clock::Kernel, SECOND);
         failed.mark(Status::Partial, nothing_completed(&plan, &failed, Some("a:1: connection refused")));
         assert_eq!(of(&failed).unsound, None, "it failed");

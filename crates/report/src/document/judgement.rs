@@ -1,11 +1,13 @@
 //! What set the rate of a run or the waiting in it, and the figures that this rests on.
 
 use pummel_measure::headroom::ResourceUse;
-use pummel_measure::limit::Observation;
+use pummel_measure::limit::{Cause, Observation};
 use pummel_measure::summary::Summary;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::figures::rounded;
+use crate::words::limit::{cause_words, resource_words};
 
 /// What set the rate of a run, or the waiting in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,8 +17,12 @@ pub struct VerdictResult {
     pub limit: String,
     /// Name of the row of the table of limits that held.
     pub row: String,
-    /// The verdict in sentences.
+    /// The verdict as a sentence.
     pub says: String,
+    /// Facts that the verdict rests on; absent in older results and in sums, and where this version does not know their kind: the
+    /// sentence is what there is then.
+    #[serde(deserialize_with = "known_cause", skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// The figures that the table was judged by.
     pub evidence: Vec<ObservationResult>,
     /// How much of each resource was used.
@@ -49,13 +55,19 @@ pub struct ResourceResult {
     pub full_at_rate: Option<f64>,
 }
 
+/// Reads the facts of a verdict where their kind is known.
+fn known_cause<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cause>, D::Error> {
+    Ok(Cause::deserialize(Value::deserialize(deserializer)?).ok())
+}
+
 impl VerdictResult {
     pub(super) fn of(summary: &Summary) -> VerdictResult {
         let verdict = &summary.verdict;
         VerdictResult {
             limit: verdict.limit.name().to_owned(),
             row: verdict.row.to_owned(),
-            says: verdict.says.clone(),
+            says: cause_words(&verdict.cause),
+            cause: Some(verdict.cause.clone()),
             evidence: verdict.evidence.iter().map(ObservationResult::of).collect(),
             headroom: summary.headroom.iter().map(ResourceResult::of).collect(),
         }
@@ -78,7 +90,7 @@ impl ObservationResult {
 impl ResourceResult {
     fn of(used: &ResourceUse) -> ResourceResult {
         ResourceResult {
-            resource: used.resource.clone(),
+            resource: resource_words(&used.resource),
             used_percent: rounded(used.share * 100.0),
             full_at_rate: used.full_at_rate.map(rounded),
         }

@@ -3,6 +3,7 @@
 use pummel_measure::outcome::RunOutcome;
 
 use super::{Document, ServerResult, WarmUpResult};
+use crate::words::limit::names_the_generator;
 use crate::words::trust::{self, Around};
 use crate::words::unsteady;
 
@@ -54,6 +55,6 @@ impl Document {
 
     /// What the sentence on trust has to know of this result.
     fn around_trust(&self) -> Around {
-        Around::of(&self.plan, self.verdict.as_ref())
+        Around { limit_has_cause: names_the_generator(self), ..Around::of(&self.plan) }
     }
 }

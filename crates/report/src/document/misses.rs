@@ -1,10 +1,11 @@
 //! The misses of a run and their causes, in words.
 
 use pummel_measure::limit::MISSES_SHARE;
-use pummel_measure::misses::{begins_without_load, lost_nothing, words_of_never_there};
+use pummel_measure::misses::{NeverThere, begins_without_load, lost_nothing};
 use pummel_measure::words::grouped;
 
 use super::{Document, OpResult, ServerResult, reads};
+use crate::words::limit::never_there_words;
 
 impl Document {
     /// The misses and their causes in words, where causes are told apart or there is one alone that can be; `None` for others, and
@@ -41,6 +42,6 @@ impl Document {
         let readings = evidence.servers.iter().filter_map(|server| server.reading.as_ref());
         let holds_usual = readings.into_iter().any(|reading| reading.usual_record == Some(true));
         (self.load.is_none() && is_kept && begins_without_load(&self.plan))
-            .then(|| words_of_never_there(&self.plan, holds_usual))
+            .then(|| never_there_words(&NeverThere::of(&self.plan, holds_usual)))
     }
 }

@@ -446,7 +446,7 @@ impl Document {
             anatomy: measurement.ops().all().anatomy().iter().map(AnatomyResult::of).collect(),
             steady: summary.steadiness.as_ref().map(Steadiness::is_steady),
             change,
-            silences: SilenceResult::all_of(measurement),
+            silences: SilenceResult::all_of(measurement, plan),
             steered: SteeredResult::all_of(measurement),
             warmup: WarmUpResult::of(measurement),
             until: UntilOutcome::of(summary),

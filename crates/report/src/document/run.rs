@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::{micros, rounded};
 use super::named::Named;
+use crate::words::limit::cause_words;
 use crate::{Build, Report, VERSION};
 
 /// The program that made a result.
@@ -254,7 +255,7 @@ pub struct GeneratorResult {
     pub backend_why: Option<String>,
     /// Whether the generator was the limit.
     pub limited: bool,
-    /// The sentences of the verdict then.
+    /// The sentence of the verdict then.
     pub why: Option<String>,
 }
 
@@ -276,7 +277,7 @@ impl GeneratorResult {
             backend: listed(generator.backends.iter().map(|backend| backend.name())),
             backend_why: listed(generator.fallbacks.iter().map(String::as_str)),
             limited: verdict.is_generator(),
-            why: verdict.is_generator().then(|| verdict.says.clone()),
+            why: verdict.is_generator().then(|| cause_words(&verdict.cause)),
         }
     }
 }

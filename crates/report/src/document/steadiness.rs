@@ -1,5 +1,6 @@
 //! Whether a run was at one level, and how its warm-up and its measurement ended where that was decided while they went on.
 
+use pummel_logic::plan::Plan;
 use pummel_logic::time::seconds;
 use pummel_measure::measurement::{Measurement, WarmUp, WarmUpEnd};
 use pummel_measure::silence::Silence;
@@ -90,8 +91,8 @@ pub struct SilenceResult {
 }
 
 impl SilenceResult {
-    pub(super) fn all_of(measurement: &Measurement) -> Vec<SilenceResult> {
-        let spells = Silence::all_of(measurement).into_iter();
+    pub(super) fn all_of(measurement: &Measurement, plan: &Plan) -> Vec<SilenceResult> {
+        let spells = Silence::all_of(measurement, plan).into_iter();
         let at = |ns| rounded(seconds(ns));
         spells.map(|spell| SilenceResult { from_s: at(spell.from_ns), to_s: at(spell.to_ns) }).collect()
     }

@@ -2,7 +2,7 @@
 
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{Nanos, seconds};
-use pummel_measure::limit::{CpuTaker, LagCause, SharedMachine, Stalls};
+use pummel_measure::limit::{CpuSharers, CpuTaker, LagCause, Stalls};
 use pummel_measure::summary::Summary;
 use pummel_measure::trust::{CauseOfLag, LagPart, LagShare, Trust, TrustKind, UnreadReplies, WaitBehind};
 use serde::{Deserialize, Serialize};
@@ -326,7 +326,7 @@ impl StallsResult {
 }
 
 impl SharedMachineResult {
-    fn of(machine: SharedMachine) -> SharedMachineResult {
+    fn of(machine: CpuSharers) -> SharedMachineResult {
         SharedMachineResult { cpus: machine.cpus, agents: machine.agents, servers: machine.servers }
     }
 }

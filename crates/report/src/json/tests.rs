@@ -293,7 +293,7 @@ fn the_two_answers_stand_apart_with_what_they_rest_on() {
         found.filter(|one| one[name].as_str().is_some_and(|text| text.contains(of))).count()
     };
     assert_eq!(listed("evidence", "says", "busiest serving thread of 127.0.0.1:11211 40 %"), 1);
-    assert_eq!(listed("headroom", "resource", "the CPU of the server"), 1);
+    assert_eq!(listed("headroom", "resource", "the server's CPU"), 1);
     let server = &result["evidence"]["servers"][0];
     assert_eq!(
         (&server["reading"]["cpu_s"], &server["reading"]["cpu_us_per_request"]),

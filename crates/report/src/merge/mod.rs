@@ -433,7 +433,7 @@ fn verdict_of(parts: &[Part<'_>]) -> Option<VerdictResult> {
     let all = all?;
     let first = all[0];
     if all.iter().all(|verdict| verdict.limit == first.limit) {
-        let says = format!("So say all {} results. The first: {}", parts.len(), first.says);
+        let says = format!("{} (so say all {} results, this is the first)", first.says, parts.len());
         return Some(VerdictResult {
             limit: first.limit.clone(),
             row: first.row.clone(),
@@ -442,7 +442,7 @@ fn verdict_of(parts: &[Part<'_>]) -> Option<VerdictResult> {
         });
     }
     let names = parts.iter().zip(&all).map(|(part, verdict)| format!("{} {}", part.name, verdict.limit));
-    let says = format!("The results name different limits: {}.", names.collect::<Vec<_>>().join(", "));
+    let says = format!("not known: the results name {}", names.collect::<Vec<_>>().join(", "));
     Some(VerdictResult {
         limit: "unknown".to_owned(),
         row: "merged".to_owned(),

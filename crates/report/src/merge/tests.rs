@@ -125,7 +125,7 @@ fn a_sum_is_a_result_that_is_shown_and_read_again() {
     assert!(Document::read(&bytes).expect("a result") == sum);
     let text = run(&sum, Detail::Everything, Paper::default());
     assert!(text.contains("\nMerged       the sum of 2 results: a.json "), "{text}");
-    assert!(text.contains("So say all 2 results"), "{text}");
+    assert!(text.contains("so say all 2 results"), "{text}");
     // A sum may be a part of a sum.
     let more = of_requests(9, 500..600);
     let all = [sum, more];

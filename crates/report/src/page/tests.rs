@@ -57,7 +57,9 @@ fn page_of(run: &Run) -> String {
     let page = run.document(render);
     let body = body(&page);
     is_well_formed(&body);
-    assert!(!body.contains("NaN") && !body.contains("inf "), "{body}");
+    // The data of the page are base64, which may spell anything.
+    let is_text = |c: char| !c.is_ascii_alphanumeric() && !"+/=".contains(c);
+    assert!(!body.split(is_text).any(|word| ["NaN", "inf"].contains(&word)), "{body}");
     body
 }
 

@@ -1,4 +1,5 @@
 //! The words for the facts of results: one table for each subject, from which every report takes its sentences.
 
+pub mod limit;
 pub mod trust;
 pub mod unsteady;

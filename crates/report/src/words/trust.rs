@@ -5,7 +5,6 @@ use pummel_logic::time::Nanos;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, percent};
 
-use crate::document::judgement::VerdictResult;
 use crate::document::trust::{
     CauseResult, LagCauseResult, LagPartResult, ReliableFigures, SharedMachineResult, StallsResult, Taker,
     TrustResult,
@@ -23,17 +22,13 @@ pub struct Around {
 }
 
 impl Around {
-    /// The rest of the result of a run of this plan with this verdict.
-    pub fn of(plan: &Plan, verdict: Option<&VerdictResult>) -> Around {
+    /// The rest of the result of a run of this plan whose limit names no generator.
+    pub fn of(plan: &Plan) -> Around {
         let is_closed = |group: &Group| match &group.churn {
             Some(churn) => churn.spawns == Spawns::Closed,
             None => group.arrivals == Arrivals::Closed,
         };
-        Around {
-            is_closed: plan.groups.iter().all(is_closed),
-            limit_has_cause: verdict.is_some_and(|verdict| verdict.limit == "generator"),
-            is_cut_short: false,
-        }
+        Around { is_closed: plan.groups.iter().all(is_closed), limit_has_cause: false, is_cut_short: false }
     }
 }
 

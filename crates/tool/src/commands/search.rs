@@ -134,7 +134,7 @@ impl Searching {
         SearchResult {
             answer: self.search.answer().clone(),
             capacity: self.search.capacity(),
-            generator: self.search.generator().map(str::to_owned),
+            generator: self.search.generator().cloned(),
             line_runs: self.search.line_runs(),
             overload: self.overload,
             recovery,

@@ -432,7 +432,9 @@ impl<'a> CurveRunner<'a> {
 
     /// Prints the result of a run, and adds it to the curve.
     fn add(&mut self, mut point: Point) -> Result<(), SeriesEnd> {
-        point.summary.verdict.says = self.told(&point.summary.verdict.says);
+        for name in point.summary.verdict.cause.names_mut() {
+            *name = self.told(name);
+        }
         let Point { role, asked, level, .. } = point;
         if !self.typed.args.output.quiet {
             let asked = match (asked, level) {

@@ -80,7 +80,7 @@ fn waited(result: &Json, owners: &str, threads: &str, seconds: &str) -> f64 {
 #[test]
 fn one_connection_that_waits_for_its_answers_is_what_is_in_flight() {
     let server = Memcached::start();
-    let words = ["1 request (1 connection, depth 1)", "of a CPU"];
+    let words = ["what is in flight: 1 request (1 connection)", "the server's CPU was"];
     assert_named("in-flight", "connections", &words, || {
         pummel(&format!("run -s {} -c 1 -t 300ms --records 500 --quiet", server.name)).expect(0)
     });
@@ -89,9 +89,12 @@ fn one_connection_that_waits_for_its_answers_is_what_is_in_flight() {
 #[test]
 fn a_server_of_one_thread_that_is_asked_for_more_than_it_can_is_the_limit() {
     let server = Memcached::start();
-    assert_named("server-cpu", "server", &["its one serving thread used", "of a CPU"], || {
-        pummel(&format!("run -s {} -c 50 -d 16 -t 300ms --records 500 --quiet", server.name)).expect(0)
-    });
+    assert_named(
+        "server-cpu",
+        "server",
+        &["the server's CPU: its one thread was ", " % busy (pummel's thread: "],
+        || pummel(&format!("run -s {} -c 50 -d 16 -t 300ms --records 500 --quiet", server.name)).expect(0),
+    );
 }
 
 #[test]
@@ -103,7 +106,7 @@ fn a_second_client_of_the_server_is_named() {
         server.name
     ));
     second.wait_for_progress();
-    assert_named("others", "others", &["Other clients used the server too: ", "besides our "], || {
+    assert_named("others", "others", &["other clients: ", "beside our "], || {
         pummel(&format!("run -s {} -c 10 --rate 500 -t 300ms --records 500 --quiet", server.name)).expect(0)
     });
     second.kill();
@@ -112,7 +115,7 @@ fn a_second_client_of_the_server_is_named() {
 #[test]
 fn a_server_that_takes_too_few_connections_is_the_limit() {
     let server = Memcached::start_for(20);
-    let words = ["The server's limit of connections", ": the server refused "];
+    let words = ["the server's limit of connections. -c ", " here, or a greater -c there"];
     assert_named("server-connections", "server", &words, || {
         let name = &server.name;
         pummel(&format!(
@@ -124,8 +127,7 @@ fn a_server_that_takes_too_few_connections_is_the_limit() {
 #[test]
 fn records_that_do_not_fit_are_the_workload() {
     let server = Memcached::start_of_megabytes(8);
-    let words =
-        ["The records: the server does not hold them all (", "eviction", "of the keys were not found"];
+    let words = ["the server's memory: ", " % full, ", "eviction", ". More of it (-m), or fewer records"];
     assert_named("lost-records", "workload", &words, || {
         let mix = "--records 12k --value-size 2k --mix get:1,set:1";
         pummel(&format!("run -s {} -c 10 --rate 1k -t 300ms {mix} --quiet", server.name)).expect(0)
@@ -135,7 +137,7 @@ fn records_that_do_not_fit_are_the_workload() {
 #[test]
 fn records_that_something_else_removed_are_the_workload() {
     let server = Memcached::start();
-    let words = ["The records: ", "of the keys were not found, though all 500 records were stored before"];
+    let words = ["the records: ", "of the keys were not found, though all 500 were stored before"];
     assert_named("lost-records", "workload", &words, || {
         let (ended, ()) = in_the_midst(Duration::from_millis(600), |time| {
             let words =
@@ -154,7 +156,7 @@ fn records_that_something_else_removed_are_the_workload() {
 #[test]
 fn nobody_is_the_limit_of_a_run_that_everything_has_time_for() {
     let server = Memcached::start();
-    let words = ["Nobody: requests were answered as they came", "Next to give way: "];
+    let words = ["none reached: every request was answered as it came", "would be the first, at about "];
     assert_named("none", "none", &words, || {
         pummel(&format!("run -s {} -c 10 --rate 500 -t 300ms --records 500 --quiet", server.name)).expect(0)
     });
@@ -163,7 +165,7 @@ fn nobody_is_the_limit_of_a_run_that_everything_has_time_for() {
 #[test]
 fn a_server_that_stands_still_in_bursts_is_accused_and_the_generator_is_not() {
     let server = Memcached::start();
-    assert_named("server-bursts", "server", &["The server stood still at times", "Requests waited"], || {
+    assert_named("server-bursts", "server", &["the server: it stood still "], || {
         let (ended, ()) = in_the_midst(Duration::from_millis(700), |time| {
             let words = format!("run -s {} -c 5 --rate 1k {time} --records 500 --interval 50ms", server.name);
             let mut running = Running::start(&words);

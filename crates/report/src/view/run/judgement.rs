@@ -1,8 +1,8 @@
 //! The two answers of a run: how far its times may be believed, and what set the rate or the waiting.
 
-use super::headline::{Headline, Word};
 use crate::document::Document;
 use crate::view::{Line, Text, Tone};
+use crate::words::limit::limit_line;
 
 /// The words of a trust that is none.
 const UNRELIABLE: &str = "NOT RELIABLE";
@@ -18,8 +18,6 @@ pub(super) fn trust(document: &Document) -> Option<Line> {
 }
 
 /// What set the rate, or the waiting; `None` for a run that failed of errors, which no resource explains.
-pub(super) fn limit(document: &Document, headline: &Headline) -> Option<Line> {
-    let verdict = document.verdict.as_ref()?;
-    let is_of_errors = headline.has(Word::Failed) && verdict.limit == "none";
-    (!is_of_errors).then(|| Line::new("Limit", Text::plain(&verdict.says)))
+pub(super) fn limit(document: &Document) -> Option<Line> {
+    limit_line(document).map(|words| Line::new("Limit", Text::plain(words)))
 }

@@ -34,7 +34,7 @@ pub fn view(document: &Document, times: TimesWanted) -> View {
         lines.extend(judgement::trust(document));
     }
     if !is_load {
-        lines.extend(judgement::limit(document, &headline));
+        lines.extend(judgement::limit(document));
     }
     if is_measured && !headline.has(Word::Overloaded) && document.silences.is_empty() {
         lines.extend(notices::unsteady(document));
