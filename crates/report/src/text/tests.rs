@@ -92,8 +92,8 @@ pummel VERSION   127.0.0.1:11211 (text)   2.00 s
 
 Result   1,000 req/s of 1,000 asked; 94.4 % hits, no errors
 Trust    reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99
-Limit    Nobody: requests were answered as they came (1,000/s). Next to give
-         way: the client thread, used for 12 %, at about 8,000/s.
+Limit    none reached: every request was answered as it came. pummel's thread,
+         12 % busy, would be the first, at about 8,000/s
 
 response      req/s        p50        p90        p99      p99.9        max
 get             900    62.4 us    86.8 us    92.9 us    93.6 us    93.6 us
@@ -150,8 +150,8 @@ Goal     missed: p99.9 is more than 1.00 s, 2.00 s asked
 Lost     50 connections were lost, 50 opened again
 Unsent   20 of 2,070 requests
 Trust    reliable: pummel's own delay (lag) is 3 % of p50
-Limit    The server or the path to it, by exclusion: 3 % of the requests got no
-         answer, and the generator's own lag was p99 2.67 us.
+Limit    the server, or the way to it: 3 % of the requests got no answer, and
+         pummel was not late (lag p99 2.67 us)
 Seed     42
 
 response      req/s        p50        p90        p99      p99.9        max
@@ -185,8 +185,7 @@ Errors   1 x SERVER_ERROR out of memory storing object
 Lost     1 connection was lost
 Unsent   1 without a reply at the end
 Trust    reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99
-Limit    Nobody: requests were answered as they came (1,000/s). Next to give
-         way: the client thread, used for 12 %, at about 8,000/s.
+Limit    none reached until then
 Seed     42
 
 response      req/s        p50        p90        p99      p99.9        max
@@ -216,8 +215,8 @@ Result   WRONG VALUES: 12 of 1,710, of 12 keys. 1,000 req/s of 1,000 asked;
          94.4 % hits, no errors
 Verify   bytes changed, first in key-0000; -v lists ten
 Trust    reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99
-Limit    Nobody: requests were answered as they came (1,000/s). Next to give
-         way: the client thread, used for 12 %, at about 8,000/s.
+Limit    none reached: every request was answered as it came. pummel's thread,
+         12 % busy, would be the first, at about 8,000/s
 Seed     42
 
 response      req/s        p50        p90        p99      p99.9        max
@@ -272,7 +271,7 @@ fn what_was_seen_of_the_server_stands_above_the_verdict() {
     let lines = [
         "\nServer       127.0.0.1:11211: memcached 1.6.18, 1 serving thread; 400 us of its CPU for each request; 3 evictions; memory: 16.0 MB of items\n",
         "\nNot read     the kernel does not say what the hypervisor took\n",
-        "\nUsed         the client thread 12 %, the client's connections 0.6 %, the CPU of the server 40 %, the memory of the server 25 %\n",
+        "\nUsed         pummel's thread 12 %, the connections 0.6 %, the server's CPU 40 %, the server's memory 25 %\n",
     ];
     let places: Vec<Option<usize>> = lines.iter().map(|line| end.find(line)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {end}");
