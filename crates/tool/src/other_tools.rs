@@ -160,7 +160,7 @@ fn translated(kind: OtherValue, typed: Option<&str>) -> Option<Option<String>> {
         OtherValue::Ratio => Some(two(':').map(|(sets, gets)| {
             let weights = [("set", sets), ("get", gets)]
                 .into_iter()
-                .filter(|(_, weight)| weight.trim_matches('0') != "");
+                .filter(|(_, weight)| !weight.trim_matches('0').is_empty());
             weights.map(|(verb, weight)| format!("{verb}:{weight}")).collect::<Vec<_>>().join(",")
         })),
         OtherValue::Range => Some(two('-').map(|(low, high)| format!("uniform:{low},{high}"))),

@@ -143,6 +143,15 @@ pub fn until_whole<T>(
     make(TRIES_MAX)
 }
 
+/// The end of a series whose server did not come up for the run with this number: one that did for an earlier run may come up at the
+/// next try.
+fn mendable(end: SeriesEnd, number: u32) -> SeriesEnd {
+    match end {
+        SeriesEnd::Failed(why) if number > 0 => SeriesEnd::Partial(why),
+        end => end,
+    }
+}
+
 /// How long a series rests before the try with this number, from 1: a server that is being started anew refuses all that comes
 /// at once.
 pub fn pause_before(tried: u32) -> Duration {
@@ -254,13 +263,14 @@ impl RunMaker {
         let program = match &self.care {
             ServerCare::None => None,
             ServerCare::Restart(command) => {
-                restart(command, &self.plan.servers)?;
+                restart(command, &self.plan.servers).map_err(|why| mendable(why.into(), number))?;
                 self.is_loaded = false;
                 None
             }
             ServerCare::Program(words) => {
                 self.is_loaded = false;
-                Some(ServerProgram::start(words, &self.plan.servers)?)
+                let program = ServerProgram::start(words, &self.plan.servers);
+                Some(program.map_err(|why| mendable(why.into(), number))?)
             }
         };
         let plan = self.plan_of(seed_of(seed, number));
@@ -349,6 +359,14 @@ mod tests {
             Err(SeriesEnd::Interrupted)
         });
         assert!(matches!(end, Err(SeriesEnd::Interrupted)) && (made, again) == (1, 0));
+    }
+
+    #[test]
+    fn a_server_that_came_up_before_may_come_up_at_the_next_try() {
+        let end = || SeriesEnd::Failed("it did not listen".to_owned().into());
+        assert!(matches!(mendable(end(), 0), SeriesEnd::Failed(_)));
+        assert!(matches!(mendable(end(), 1), SeriesEnd::Partial(_)));
+        assert!(matches!(mendable(SeriesEnd::Interrupted, 1), SeriesEnd::Interrupted));
     }
 
     #[test]

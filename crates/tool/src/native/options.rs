@@ -295,7 +295,7 @@ pub struct PaceArgs {
     /// How long to measure; with --requests, whichever is reached first. Default: 10s, unless --requests is given
     #[arg(short, long, value_name = "TIME", value_parser = values::time, allow_hyphen_values = true)]
     pub time: Option<Nanos>,
-    /// How many requests to measure, over all connections. Requests that follow from replies are extra: the gets before a cas,
+    /// How many requests to measure, over all connections together (memtier_benchmark counts them for each). Requests that follow from replies are extra: the gets before a cas,
     /// the sets of --read-through
     #[arg(short = 'n', long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub requests: Option<u64>,
