@@ -178,8 +178,8 @@ impl Point {
         self.summary.verdict.is_generator()
     }
 
-    /// The rate and the mean response in nanoseconds of a run in open loop that was carried, all of whose requests were
-    /// answered. An overload, and what comes after it, is no such run: they have a queue that is not of their rate.
+    /// The rate and the mean response in nanoseconds of a run in open loop that was carried, that the generator did not limit and all
+    /// of whose requests were answered. An overload, and what comes after it, is no such run: they have a queue that is not of their rate.
     fn mean_response(&self) -> Option<(f64, f64)> {
         let totals = &self.summary.totals;
         let is_of_its_rate = self.asked.is_some() && !["overload", "after"].contains(&self.role);
