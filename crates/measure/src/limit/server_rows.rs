@@ -105,7 +105,11 @@ pub fn refused(case: &Case<'_>) -> Option<Cause> {
         ours,
         limit,
         taken: full_servers.map(Refusal::taken).min(),
-        software: case.readings().next().map(|reading| reading.software.clone()),
+        // A full server may not have said who it is; only memcached speaks its protocols.
+        software: case.readings().next().map(|reading| reading.software.clone()).or_else(|| {
+            let is_memcached = !case.plan.protocol.is_resp();
+            is_memcached.then(|| "memcached".to_owned())
+        }),
     })
 }
 

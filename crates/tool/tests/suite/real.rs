@@ -267,7 +267,7 @@ fn every_corrupted_value_is_found_and_none_else() {
         damaged.insert(key.as_str());
     }
     let words = format!(
-        "run --no-evidence -s {name} --no-load --records 2000 --verify 1 --mix get:1 --popularity sequential -n 2000"
+        "run --no-evidence -s {name} --no-load --records 2000 --verify 1 --mix get:1 --popularity sequential -n 2000 -v"
     );
     let ended = pummel(&words).expect(3);
     let result = ended.json();
@@ -418,7 +418,7 @@ fn all_reports_of_a_run_say_the_same() {
     let server = Memcached::start();
     for words in LOOKED_AT {
         let ended = pummel(&format!(
-            "run --no-evidence -s {} {words} --interval 250ms --samples samples --csv table --hdr log",
+            "run --no-evidence -s {} {words} --interval 250ms --samples samples --csv table --hdr log -v",
             server.name
         ))
         .expect(0);

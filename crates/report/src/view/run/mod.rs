@@ -10,6 +10,8 @@ mod times;
 #[cfg(test)]
 mod tests;
 
+use pummel_logic::protocol::Verb;
+
 use super::{Line, Text, View};
 use crate::document::Document;
 
@@ -49,6 +51,14 @@ pub fn view(document: &Document, times: TimesWanted) -> View {
         false => (Vec::new(), result::few_replies(document).into_iter().filter(|_| !is_load).collect()),
     };
     View { ran: ran::ran(document), lines, tables, notes }
+}
+
+/// The name of an operation on the screen: the word of the user's own command stands for its requests.
+fn op_name(document: &Document, name: &str) -> String {
+    const LONGEST: usize = 24;
+    let word = document.plan.command.as_ref().filter(|_| name == Verb::Command.name());
+    let word = word.and_then(|command| command.split_whitespace().next());
+    word.map_or(name.to_owned(), |word| word.chars().take(LONGEST).collect::<String>().to_lowercase())
 }
 
 /// The first notices, and a line that says how many there are beyond.

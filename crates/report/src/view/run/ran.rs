@@ -7,6 +7,7 @@ use pummel_logic::plan::{
 use pummel_measure::measurement::Status;
 use pummel_measure::words::{counted, grouped};
 
+use super::op_name;
 use crate::document::Document;
 use crate::text::rate_words;
 use crate::view::cells::{plain, seconds};
@@ -185,7 +186,7 @@ fn requests(document: &Document, mix: &Mix) -> String {
         } else {
             String::new()
         };
-        format!("{} {} %{keys}", plan.name_of(*verb), plain(weight / total * 100.0))
+        format!("{} {} %{keys}", op_name(document, plan.name_of(*verb)), plain(weight / total * 100.0))
     });
     let mut words = ops.collect::<Vec<_>>().join(", ");
     if mix.read_through_ns.is_some() {

@@ -4,6 +4,7 @@ use pummel_measure::certainty::SPELLS_ENOUGH;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Span;
 
+use super::op_name;
 use super::result::faults;
 use crate::document::{Document, Figure, FiveTimes, OpResult, TimeFigures};
 use crate::text::changes_note;
@@ -53,48 +54,55 @@ const SURENESS: &str = "95 % sure";
 /// The tables of a run.
 pub(super) fn tables(document: &Document, wanted: TimesWanted) -> Vec<Table> {
     match wanted {
-        TimesWanted::Response => vec![responses(document)],
+        TimesWanted::Response => [Some(responses(document)), parts(document)].into_iter().flatten().collect(),
         TimesWanted::Full => {
             let ops = document.ops.iter();
             let all = (ops.len() != 1).then(|| five(document, ALL, &document.totals.times));
             let each = ops.map(|(name, op)| five(document, name, &op.times));
-            all.into_iter().chain(each).collect()
+            all.into_iter().chain(each).chain(parts(document)).collect()
         }
     }
 }
 
+/// The columns of the response, behind the rate.
+fn response_columns() -> Vec<Column> {
+    let quantiles = RESPONSE.map(|(name, gives_way)| column(name, 11, 11, gives_way));
+    [column("req/s", 11, 7, Some(1))].into_iter().chain(quantiles).collect()
+}
+
+/// A row of the response; `lag` names the figures that are mostly lag.
+fn response_row(name: &str, per_second: f64, times: &FiveTimes, lag: &[String]) -> Row {
+    let figures = times.of_span(Span::Response);
+    let cells = RESPONSE.map(|(quantile, _)| figure(figures, quantile, lag));
+    let cells = [Cell::of(rate(per_second))].into_iter().chain(cells).collect();
+    Row { name: name.to_owned(), cells, kind: RowKind::Figures }
+}
+
 /// A row for each operation, or for each of several groups of clients, and one for all, with the intervals of the last.
 fn responses(document: &Document) -> Table {
-    let mut columns = vec![column("req/s", 11, 7, Some(1))];
-    columns.extend(RESPONSE.map(|(name, gives_way)| column(name, 11, 11, gives_way)));
-    let row = |name: &str, completed_rate: f64, times: &FiveTimes, lag: &[String]| {
-        let figures = times.of_span(Span::Response);
-        let cells = RESPONSE.map(|(quantile, _)| figure(figures, quantile, lag));
-        Row {
-            name: name.to_owned(),
-            cells: [Cell::of(rate(completed_rate))].into_iter().chain(cells).collect(),
-            kind: RowKind::Figures,
-        }
-    };
-    let ops = document
-        .ops
-        .iter()
-        .map(|(name, op)| row(name, rate_of(document, op), &op.times, lag_of(document, name)));
-    let mut rows: Vec<Row> = match document.groups.is_empty() {
-        true => ops.collect(),
-        false => document
-            .groups
-            .iter()
-            .map(|own| row(&own.name, own.totals.rate, &own.totals.times, &[]))
-            .collect(),
-    };
+    let ops = document.ops.iter().map(|(name, op)| {
+        response_row(&op_name(document, name), rate_of(document, op), &op.times, lag_of(document, name))
+    });
+    let groups = document.groups.iter();
+    let groups = groups.map(|own| response_row(&own.name, own.totals.rate, &own.totals.times, &[]));
+    let mut rows: Vec<Row> = if document.groups.is_empty() { ops.collect() } else { groups.collect() };
     if rows.len() != 1 {
-        rows.push(row(ALL, document.totals.rate, &document.totals.times, lag_of(document, ALL)));
+        let totals = &document.totals;
+        rows.push(response_row(ALL, totals.rate, &totals.times, lag_of(document, ALL)));
     }
     if document.silences.is_empty() {
         rows.extend(sureness(document.totals.times.of_span(Span::Response), &RESPONSE, 1));
     }
-    Table { name: "response".to_owned(), columns, rows }
+    Table { name: "response".to_owned(), columns: response_columns(), rows }
+}
+
+/// A row for each part of the measured phase, such as the stages of a rate; `None` where it has none.
+fn parts(document: &Document) -> Option<Table> {
+    const PARTS_MAX: usize = 12;
+    let parts = document.phases.iter().take(PARTS_MAX);
+    let rows: Vec<Row> =
+        parts.map(|part| response_row(&part.name, part.totals.rate, &part.totals.times, &[])).collect();
+    (!rows.is_empty()).then(|| Table { name: "part".to_owned(), columns: response_columns(), rows })
 }
 
 /// The five times of some requests, each with its intervals.
@@ -237,5 +245,6 @@ pub(super) fn brief(document: &Document, name: &str, op: &OpResult) -> String {
         Figure::Above(us) => format!(" {quantile} > {}", time(us)),
         Figure::Absent => String::new(),
     };
+    let name = op_name(document, name);
     format!("{name} {}/s{}{}", rate(rate_of(document, op)), at("p50"), at("p99"))
 }
