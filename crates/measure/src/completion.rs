@@ -147,8 +147,8 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
     }
     let load = measurement.load.as_ref().filter(|_| end.is_whole);
     gone_at_the_end(plan, measurement, end)
-        .or_else(|| load_shortfall(load?, plan.allow_partial_load, trouble))
-        .map(Reason::from)
+        .map(Reason::ServerGone)
+        .or_else(|| load_shortfall(load?, plan.allow_partial_load, trouble).map(Reason::from))
 }
 
 /// Server that took fewer connections than the run asked it for, as a sentence without its full stop; `None` where all

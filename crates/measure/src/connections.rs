@@ -38,6 +38,9 @@ merged! {
         /// attempt.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub refusals: Vec<Refusal> => merge_refusals,
+        /// The first failure of a connection; absent where none failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub trouble: Option<FirstTrouble> => merge_trouble,
         /// Time that opening a connection took; with TLS, until the handshake was over.
         pub connect: Histogram,
         /// Time that opening a connection took, by the number of the server in the Plan; the first [`SERVERS_TIMED_MAX`] of them.
@@ -54,6 +57,77 @@ merged! {
         #[serde(default)]
         pub churn: Option<Box<Churn>>,
     }
+}
+
+/// The first failure of a connection of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FirstTrouble {
+    /// Index of the server in the Plan.
+    pub server: u32,
+    /// Kind of the failure.
+    pub kind: TroubleKind,
+}
+
+/// Kind of the failure of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TroubleKind {
+    /// Nothing listens at the server's address.
+    Refused,
+    /// No unix socket has the server's name.
+    NoSocket,
+    /// The server's machine cannot be reached.
+    Unreachable,
+    /// The server did not take the connection in time.
+    NotTaken,
+    /// The server closed the connection.
+    Closed,
+    /// The server reset the connection.
+    Reset,
+    /// A request took longer than the timeout.
+    RequestTimedOut,
+    /// The server takes no more connections, and said so.
+    Full,
+    /// The server refuses clients of other machines, and said so.
+    ProtectedMode,
+    /// The server refused the login or the protocol's handshake.
+    HandshakeRefused,
+    /// The server's first bytes are those of TLS, and the connection had none.
+    SpeaksTls,
+    /// The server's first bytes are those of HTTP.
+    SpeaksHttp,
+    /// The server's first bytes are not of the protocol of the run.
+    SpeaksOther,
+    /// TLS with the server failed.
+    Tls(TlsTrouble),
+    /// Anything else.
+    Other,
+}
+
+/// Reason why TLS with a server failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TlsTrouble {
+    /// The server does not speak TLS.
+    NotSpoken,
+    /// No trusted authority has signed the server's certificate.
+    Untrusted,
+    /// The server's certificate is for another name.
+    WrongName,
+    /// The server does not accept the client's certificate, or wants one.
+    ClientCertificate,
+    /// The handshake was not over in time.
+    Slow,
+    /// The server closed or reset the connection in the handshake.
+    CutOff,
+    /// Anything else.
+    Other,
+}
+
+/// Keeps the first failure of two parts of a run.
+fn merge_trouble(first: &mut Option<FirstTrouble>, other: &Option<FirstTrouble>) {
+    *first = first.or(*other);
 }
 
 /// Connections that one server took and then refused.

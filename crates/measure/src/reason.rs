@@ -13,8 +13,38 @@ pub enum Reason {
     NothingDue,
     /// A server took fewer connections than the run asked it for.
     NotTaken(String),
+    /// A server went away or fell silent before the end, so that the run is one until then.
+    ServerGone(String),
     /// Any other reason.
     Other(String),
+}
+
+/// Kind of the reason why a run is not complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasonKind {
+    /// No request was due and nothing went wrong.
+    NothingDue,
+    /// A server took fewer connections than the run asked it for.
+    NotTaken,
+    /// A server went away or fell silent before the end.
+    ServerGone,
+    /// Any other reason, which its words say.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl Reason {
+    /// Kind of the reason.
+    pub fn kind(&self) -> ReasonKind {
+        match self {
+            Reason::NothingDue => ReasonKind::NothingDue,
+            Reason::NotTaken(_) => ReasonKind::NotTaken,
+            Reason::ServerGone(_) => ReasonKind::ServerGone,
+            Reason::Other(_) => ReasonKind::Other,
+        }
+    }
 }
 
 impl Deref for Reason {
@@ -23,7 +53,7 @@ impl Deref for Reason {
     fn deref(&self) -> &str {
         match self {
             Reason::NothingDue => "nothing completed: no request was due",
-            Reason::NotTaken(words) | Reason::Other(words) => words,
+            Reason::NotTaken(words) | Reason::ServerGone(words) | Reason::Other(words) => words,
         }
     }
 }

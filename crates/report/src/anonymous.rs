@@ -12,9 +12,22 @@ use crate::layout::json_value;
 const SHORT_BYTES: usize = 3;
 
 /// Fields whose texts are words of pummel, or a server's description of itself: such a word is not a name there.
-const FIELDS_OF_WORDS: [&str; 13] = [
-    "software", "version", "detected", "status", "clock", "front", "limit", "row", "figure", "kind",
-    "backend", "profile", "outcome",
+const FIELDS_OF_WORDS: [&str; 15] = [
+    "software",
+    "version",
+    "detected",
+    "status",
+    "clock",
+    "front",
+    "limit",
+    "row",
+    "figure",
+    "kind",
+    "backend",
+    "profile",
+    "outcome",
+    "reason_kind",
+    "taker",
 ];
 
 /// Fields whose texts are the words of servers and of the system, which may name machines that the plan does not.

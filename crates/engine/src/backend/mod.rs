@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::Nanos;
+use pummel_measure::connections::TlsTrouble;
 
 pub use self::transmit::{Mark, TransmitStamp};
 
@@ -88,12 +89,14 @@ pub struct Reason {
     pub errno: i32,
     /// The reason as a clause about the server, where more is known than the two above say.
     pub words: Option<Arc<str>>,
+    /// Kind of the failure of TLS; `None` where TLS did not fail.
+    pub tls: Option<TlsTrouble>,
 }
 
 impl Reason {
     /// A reason without words of its own.
     pub const fn new(fault: Fault, errno: i32) -> Reason {
-        Reason { fault, errno, words: None }
+        Reason { fault, errno, words: None, tls: None }
     }
 }
 

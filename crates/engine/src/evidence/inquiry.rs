@@ -404,5 +404,5 @@ impl StatisticsInquiry {
 /// Why a server tells nothing that sent these bytes, as a sentence without its full stop.
 fn malformed(what: &'static str, mut received: Vec<u8>) -> String {
     received.truncate(QUOTED_BYTES);
-    format!("asked for its statistics, {}", Trouble::Malformed(what, received))
+    format!("asked for its statistics, {}", Trouble::Malformed(what, received, false))
 }

@@ -9,6 +9,7 @@ use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_measure::completion::{Loaded, RunEnd, ServerTrouble, SilentServer, shortfall};
+use pummel_measure::connections::FirstTrouble;
 use pummel_measure::evidence::OurRequests;
 use pummel_measure::generator::sleeps;
 use pummel_measure::interval::Interval;
@@ -486,6 +487,9 @@ impl<'a, 'w> Collector<'a, 'w> {
             let what = "the warm-up was to last until the first eviction, and no server tells how many records it evicted";
             self.measurement.mark(Status::Partial, format!("{what}: {why}"));
         }
+        let trouble = self.trouble.as_ref();
+        self.measurement.connections.trouble =
+            trouble.map(|(server, trouble)| FirstTrouble { server: *server, kind: trouble.kind() });
         let end = self.run_end();
         if let Some(reason) = shortfall(self.context.plan, &self.measurement, &end) {
             self.measurement.mark(Status::Partial, reason);

@@ -58,6 +58,8 @@ pub enum Undetected {
         /// Whether the server does not wait for a TLS handshake: the handshake succeeded, or the server sent words
         /// without encryption.
         wants_no_tls: bool,
+        /// Whether the server closed the connection without a word, as servers do that wait for a TLS handshake.
+        is_closed: bool,
     },
     /// A server refuses this client, whatever the question.
     Refused {
@@ -76,6 +78,9 @@ impl fmt::Display for Undetected {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Undetected::Unreachable { server, why } => write!(to, "{server}: {why}"),
+            Undetected::Foreign { server, is_closed: true, wants_no_tls: false, .. } => {
+                write!(to, "{server} closed the connection without a word, as TLS servers do")
+            }
             Undetected::Foreign { server, did, .. } => {
                 write!(to, "{server} answers neither as memcached nor as a RESP server: it {did}")
             }
@@ -226,7 +231,7 @@ struct AskedServer {
     /// Protocol of a RESP server, while it is asked for its software.
     spoken: Option<Spoken>,
     /// Reaction of the server to the first question, which says most: that question is text.
-    did: Option<(String, bool)>,
+    did: Option<Reaction>,
     answer: Option<Result<Spoken, Undetected>>,
 }
 
@@ -327,12 +332,13 @@ impl QuestionsUnderWay {
             return self.end(number, Ok(spoken));
         }
         // A server that sends words waits for no TLS handshake.
-        let (did, wants_no_tls) = side.did.get_or_insert_with(|| words_of(instead)).clone();
+        let reaction = side.did.get_or_insert_with(|| reaction_of(instead)).clone();
         side.question += 1;
         if side.question == self.questions.len() {
             // A connection is open when its TLS handshake is over.
-            let (server, wants_no_tls) = (self.name(number), wants_no_tls || self.is_encrypted);
-            return self.end(number, Err(Undetected::Foreign { server, did, wants_no_tls }));
+            let (server, wants_no_tls) = (self.name(number), reaction.is_in_words || self.is_encrypted);
+            let Reaction { did, is_closed, .. } = reaction;
+            return self.end(number, Err(Undetected::Foreign { server, did, wants_no_tls, is_closed }));
         }
         self.connections.close(number);
         self.connections.dial(number);
@@ -348,8 +354,19 @@ impl QuestionsUnderWay {
     }
 }
 
-/// A server's reaction instead of an answer, as the end of a sentence, and whether it sent words.
-fn words_of(instead: &Instead) -> (String, bool) {
+/// Reaction of a server instead of an answer.
+#[derive(Clone, Debug)]
+struct Reaction {
+    /// The reaction as the end of a sentence whose subject is the server.
+    did: String,
+    /// Whether the server sent words.
+    is_in_words: bool,
+    /// Whether the server closed the connection without a word.
+    is_closed: bool,
+}
+
+/// A server's reaction instead of an answer.
+fn reaction_of(instead: &Instead) -> Reaction {
     let (bytes, end) = match instead {
         Instead::Sent(bytes) => (bytes, ""),
         Instead::Closed(bytes) => (bytes, " and closed the connection"),
@@ -362,7 +379,8 @@ fn words_of(instead: &Instead) -> (String, bool) {
         Instead::Silent(bytes) if bytes.is_empty() => "sent nothing".to_owned(),
         _ => format!("sent \"{}\"{end}", words.unwrap_or_else(|| detect::quoted(bytes))),
     };
-    (did, is_in_words)
+    let is_closed = matches!(instead, Instead::Closed(bytes) if bytes.is_empty());
+    Reaction { did, is_in_words, is_closed }
 }
 
 #[cfg(test)]
@@ -411,7 +429,8 @@ mod tests {
         let answers = asking.ask(&servers, &|| true).unwrap();
         // One after the other they take 20 s.
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-        let Err(Undetected::Foreign { server, did, wants_no_tls: false }) = &answers[0] else {
+        let Err(Undetected::Foreign { server, did, wants_no_tls: false, is_closed: false }) = &answers[0]
+        else {
             panic!("{answers:?}");
         };
         assert_eq!((server.as_str(), did.as_str()), (servers[0].name(), "sent nothing"));

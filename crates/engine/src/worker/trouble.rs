@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pummel_logic::plan::detect::words;
 use pummel_logic::protocol::{Fault, Malformed};
+use pummel_measure::connections::TroubleKind;
 
 use crate::backend::Reason;
 
@@ -16,8 +17,9 @@ pub enum Trouble {
     NotOpened(Reason),
     /// The connection broke, or was closed by the peer.
     Lost(Reason),
-    /// The peer sent bytes that the protocol does not allow: a description, and the first of these bytes.
-    Malformed(&'static str, Vec<u8>),
+    /// The peer sent bytes that the protocol does not allow: a description, the first of these bytes, and whether they are the first
+    /// on their connection.
+    Malformed(&'static str, Vec<u8>, bool),
     /// A request took longer than the timeout.
     TimedOut,
 }
@@ -33,7 +35,24 @@ impl Trouble {
             Some(greeting) => greeting.into_bytes(),
             None => bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec(),
         };
-        Trouble::Malformed(what, shown)
+        Trouble::Malformed(what, shown, is_greeting)
+    }
+
+    /// Kind of the trouble.
+    pub fn kind(&self) -> TroubleKind {
+        match self {
+            Trouble::NotOpened(reason) | Trouble::Lost(reason) => kind_of(reason),
+            Trouble::Malformed(_, bytes, _) if says_full(bytes) => TroubleKind::Full,
+            Trouble::Malformed(_, bytes, _) if bytes.starts_with(DENIED) => TroubleKind::ProtectedMode,
+            Trouble::Malformed(_, bytes, true) => match bytes.first() {
+                // A record of TLS: an alert, or a message of the handshake.
+                Some(0x15 | 0x16) => TroubleKind::SpeaksTls,
+                _ if bytes.starts_with(b"HTTP/") => TroubleKind::SpeaksHttp,
+                _ => TroubleKind::SpeaksOther,
+            },
+            Trouble::Malformed(_, _, false) => TroubleKind::Other,
+            Trouble::TimedOut => TroubleKind::RequestTimedOut,
+        }
     }
 
     /// Adds the message of a full server to the loss of a connection, if the message is among `errors`. A full server
@@ -86,13 +105,33 @@ impl fmt::Display for Trouble {
                     write!(to, "{error}{}", hint(&error))
                 }
             },
-            Trouble::Malformed(_, bytes) if says_full(bytes) => to.write_str(&full(bytes)),
-            Trouble::Malformed(_, bytes) if bytes.starts_with(DENIED) => {
+            Trouble::Malformed(_, bytes, _) if says_full(bytes) => to.write_str(&full(bytes)),
+            Trouble::Malformed(_, bytes, _) if bytes.starts_with(DENIED) => {
                 write!(to, "the server refuses this client: it said \"{}\"", bytes.escape_ascii())
             }
-            Trouble::Malformed(what, bytes) => to.write_str(&not_allowed(what, bytes)),
+            Trouble::Malformed(what, bytes, _) => to.write_str(&not_allowed(what, bytes)),
             Trouble::TimedOut => to.write_str("a request took longer than the timeout"),
         }
+    }
+}
+
+/// Kind of the failure of a connection for this reason.
+fn kind_of(reason: &Reason) -> TroubleKind {
+    if let Some(tls) = reason.tls {
+        return TroubleKind::Tls(tls);
+    }
+    if reason.words.as_deref().is_some_and(said_to_be_full) {
+        return TroubleKind::Full;
+    }
+    match (reason.errno, reason.fault) {
+        (0, Fault::Timeout) | (libc::ETIMEDOUT, _) => TroubleKind::NotTaken,
+        (0, Fault::Client) => TroubleKind::HandshakeRefused,
+        (0, _) => TroubleKind::Closed,
+        (libc::ECONNREFUSED, _) => TroubleKind::Refused,
+        (libc::ENOENT, _) => TroubleKind::NoSocket,
+        (libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED, _) => TroubleKind::Reset,
+        (libc::EHOSTUNREACH | libc::ENETUNREACH, _) => TroubleKind::Unreachable,
+        _ => TroubleKind::Other,
     }
 }
 
@@ -140,6 +179,42 @@ fn hint_of(kind: io::ErrorKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pummel_measure::connections::TlsTrouble;
+
+    #[test]
+    fn each_trouble_has_a_kind() {
+        let not_opened = |fault, errno| Trouble::NotOpened(Reason::new(fault, errno));
+        let sent = |bytes: &[u8], is_greeting| Trouble::malformed(Malformed("a reason"), bytes, is_greeting);
+        let tls = Some(TlsTrouble::Slow);
+        let rows = [
+            (not_opened(Fault::Refused, libc::ECONNREFUSED), TroubleKind::Refused),
+            (not_opened(Fault::Refused, libc::ENOENT), TroubleKind::NoSocket),
+            (not_opened(Fault::Timeout, 0), TroubleKind::NotTaken),
+            (not_opened(Fault::Timeout, libc::ETIMEDOUT), TroubleKind::NotTaken),
+            (not_opened(Fault::Closed, libc::EHOSTUNREACH), TroubleKind::Unreachable),
+            (not_opened(Fault::Closed, libc::EMFILE), TroubleKind::Other),
+            (not_opened(Fault::Client, 0), TroubleKind::HandshakeRefused),
+            (Trouble::Lost(Reason::new(Fault::Closed, 0)), TroubleKind::Closed),
+            (Trouble::Lost(Reason::new(Fault::Reset, libc::ECONNRESET)), TroubleKind::Reset),
+            (
+                Trouble::NotOpened(Reason { tls, ..Reason::new(Fault::Timeout, 0) }),
+                TroubleKind::Tls(TlsTrouble::Slow),
+            ),
+            (sent(b"\x15\x03\x03", true), TroubleKind::SpeaksTls),
+            (sent(b"HTTP/1.1 400", true), TroubleKind::SpeaksHttp),
+            (sent(b"220 mail", true), TroubleKind::SpeaksOther),
+            (sent(b"220 mail", false), TroubleKind::Other),
+            (sent(b"ERROR Too many open connections", true), TroubleKind::Full),
+            (sent(b"-DENIED Redis is running in protected mode", true), TroubleKind::ProtectedMode),
+            (Trouble::TimedOut, TroubleKind::RequestTimedOut),
+        ];
+        for (trouble, kind) in rows {
+            assert_eq!(trouble.kind(), kind, "{trouble}");
+        }
+        let full = Trouble::Lost(Reason::new(Fault::Closed, 0))
+            .after([&b"ERR max number of clients reached"[..]].into_iter());
+        assert_eq!(full.kind(), TroubleKind::Full);
+    }
 
     #[test]
     fn a_wrong_source_is_told_from_one_without_a_free_port() {

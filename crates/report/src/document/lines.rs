@@ -1,6 +1,7 @@
 //! The lines of the report on how far a result can be trusted and whether it was steady, from its document.
 
 use pummel_measure::outcome::RunOutcome;
+use pummel_measure::reason::ReasonKind;
 
 use super::{Document, ServerResult, WarmUpResult};
 use crate::words::limit::names_the_generator;
@@ -55,6 +56,40 @@ impl Document {
 
     /// What the sentence on trust has to know of this result.
     fn around_trust(&self) -> Around {
-        Around { limit_has_cause: names_the_generator(self), ..Around::of(&self.plan) }
+        Around {
+            limit_has_cause: names_the_generator(self),
+            is_cut_short: self.reason_kind == Some(ReasonKind::ServerGone),
+            ..Around::of(&self.plan)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::Run;
+    use pummel_measure::measurement::{Keep, Status};
+    use pummel_measure::reason::Reason;
+
+    #[test]
+    fn the_times_of_a_run_whose_server_went_away_are_reliable_until_then() {
+        let mut run = Run::new(Keep::Figures);
+        let whole = run.document(Document::trust_line).expect("it says");
+        assert_eq!(whole, "reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99");
+        let reason = Reason::ServerGone("a:1 did not answer for the last 3.1 s".to_owned());
+        run.measurement.mark(Status::Partial, reason);
+        let (line, says) =
+            run.document(|document| (document.trust_line(), document.trust.clone().expect("it says").says));
+        let line = line.expect("it says");
+        assert_eq!(line, "reliable until then: pummel's own delay (lag) is 3 % of p50 and 2 % of p99");
+        assert_eq!(says, line);
+    }
+
+    #[test]
+    fn a_run_that_failed_has_no_line_on_trust() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        document.outcome = RunOutcome::Failed;
+        assert_eq!(document.trust_line(), None);
+        assert_eq!(document.unsteady_line(), None, "whether it was steady is not known");
     }
 }

@@ -41,6 +41,7 @@ use pummel_measure::calibration::Calibrated;
 use pummel_measure::evidence::provenance::Provenance;
 use pummel_measure::measurement::{Bytes, Samples, Status};
 use pummel_measure::outcome::RunOutcome;
+use pummel_measure::reason::{Reason, ReasonKind};
 use pummel_measure::uncertainty::steadiness::Steadiness;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -102,6 +103,9 @@ pub struct Document {
     /// Why the run is not complete.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Kind of that reason; absent in complete runs, and in results of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason_kind: Option<ReasonKind>,
     /// Whether the requests were answered as they were asked.
     #[serde(default)]
     pub outcome: RunOutcome,
@@ -391,6 +395,7 @@ impl Document {
             tool: ToolResult::own(build),
             status: summary.status,
             reason: summary.reason.clone(),
+            reason_kind: measurement.reason.as_ref().map(Reason::kind),
             outcome: summary.ending.outcome,
             outcome_says: summary.ending.says.clone(),
             detected: measurement.detected.clone(),

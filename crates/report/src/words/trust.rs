@@ -22,7 +22,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// The rest of the result of a run of this plan whose limit names no generator.
+    /// The rest of the result of a run to its end, of this plan, whose limit names no generator.
     pub fn of(plan: &Plan) -> Around {
         let is_closed = |group: &Group| match &group.churn {
             Some(churn) => churn.spawns == Spawns::Closed,

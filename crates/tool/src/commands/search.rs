@@ -146,12 +146,13 @@ impl Searching {
 fn beyond_answer(why: SeriesEnd, ask: Ask) -> SeriesEnd {
     let rate = ask.rate.unwrap_or_default();
     match why {
-        SeriesEnd::Failed(Obstacle { reason, hint }) | SeriesEnd::Partial(Obstacle { reason, hint }) => {
+        SeriesEnd::Failed(Obstacle { reason, hint, .. })
+        | SeriesEnd::Partial(Obstacle { reason, hint, .. }) => {
             let reason = format!(
                 "the answer was known when the server was overloaded, with {rate:.0} requests per second, and the run with \
                  that overload failed: {reason}"
             );
-            SeriesEnd::Failed(Obstacle { reason, hint })
+            SeriesEnd::Failed(Obstacle { reason, shown: None, hint })
         }
         why => why,
     }

@@ -48,6 +48,10 @@ impl Detection {
                 let hint = "is this the server's port? --protocol names its protocol without asking";
                 (assumed, Detection::Refused(Obstacle::with_hint(why.to_string(), hint)))
             }
+            Err(why @ Undetected::Foreign { is_closed: true, .. }) => {
+                let hint = "--tls; or --protocol, if you know what it speaks";
+                (assumed, Detection::Refused(Obstacle::with_hint(why.to_string(), hint)))
+            }
             Err(why @ Undetected::Foreign { .. }) => {
                 let hint = "--tls if it expects TLS; --protocol names its protocol without asking";
                 (assumed, Detection::Refused(Obstacle::with_hint(why.to_string(), hint)))
@@ -81,7 +85,7 @@ mod tests {
     fn a_login_that_is_missing_is_told_and_one_that_is_there_is_not() {
         let noauth = Some("-NOAUTH Authentication required.");
         let (_, detection) = Detection::of(spoken(noauth), false, Protocol::Text);
-        let Detection::Refused(Obstacle { reason, hint }) = detection else { panic!("{detection:?}") };
+        let Detection::Refused(Obstacle { reason, hint, .. }) = detection else { panic!("{detection:?}") };
         assert_eq!(reason, "cache1:6379 requires a login: it said \"-NOAUTH Authentication required.\"");
         assert!(hint.is_some_and(|hint| hint.contains("--user") && hint.contains("default")));
         let (_, detection) = Detection::of(spoken(noauth), true, Protocol::Text);
@@ -96,10 +100,25 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_closes_without_a_word_is_taken_for_one_of_tls() {
+        let did = "closed the connection".to_owned();
+        let closed =
+            Undetected::Foreign { server: "a:1".to_owned(), did, wants_no_tls: false, is_closed: true };
+        let (_, detection) = Detection::of(Err(closed), false, Protocol::Text);
+        let Detection::Refused(obstacle) = detection else { panic!("{detection:?}") };
+        assert_eq!(
+            obstacle.to_string(),
+            "a:1 closed the connection without a word, as TLS servers do\n\
+             hint: --tls; or --protocol, if you know what it speaks"
+        );
+    }
+
+    #[test]
     fn a_server_that_answers_nothing_known_ends_the_job_in_at_most_five_lines() {
         let of = |wants_no_tls| {
             let did = "sent \"HTTP/1.1\"".to_owned();
-            let other = Undetected::Foreign { server: "a:80".to_owned(), did, wants_no_tls };
+            let other =
+                Undetected::Foreign { server: "a:80".to_owned(), did, wants_no_tls, is_closed: false };
             let (_, detection) = Detection::of(Err(other), false, Protocol::Text);
             let Detection::Refused(obstacle) = detection else { panic!("{detection:?}") };
             obstacle

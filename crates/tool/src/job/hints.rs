@@ -1,10 +1,10 @@
-//! Why a run has nothing to report, and what a user can look at, by the plan and the words of the reason.
+//! Why a run has nothing to report, and what a user can look at, by the plan, the first failure of a connection and what servers said.
 
 use std::fmt;
 
 use pummel_logic::plan::{Plan, Protocol};
 use pummel_measure::completion::has_nothing_to_report;
-use pummel_measure::connections::Refusal;
+use pummel_measure::connections::{FirstTrouble, Refusal, TlsTrouble, TroubleKind};
 use pummel_measure::measurement::{Measurement, Status};
 
 /// Why there is nothing to report. Shown as the reason, with the hint on a line of its own.
@@ -12,6 +12,8 @@ use pummel_measure::measurement::{Measurement, Status};
 pub struct Obstacle {
     /// The reason, as results have it: a sentence without its full stop.
     pub reason: String,
+    /// The reason as users read it, where all connections failed for one cause; `None` where results say it.
+    pub shown: Option<String>,
     /// What a user can look at or change; `None` where the reason says it.
     pub hint: Option<String>,
 }
@@ -28,29 +30,30 @@ impl Obstacle {
         let is_empty = has_nothing_to_report(plan, stored, requests) || is_short;
         (measurement.status == Status::Partial && is_empty).then(|| Obstacle {
             reason: reason.to_string(),
+            shown: shown_for(plan, measurement),
             hint: match refusal {
                 Some(refusal) => Some(room_hint(plan, refusal)),
-                None => hint_for(plan, reason, Seen::of(plan, measurement, reason)),
+                None => hint_for(plan, reason, &Seen::of(plan, measurement)),
             },
         })
     }
 
     /// The reason with this hint.
     pub fn with_hint(reason: String, hint: impl Into<String>) -> Obstacle {
-        Obstacle { reason, hint: Some(hint.into()) }
+        Obstacle { reason, shown: None, hint: Some(hint.into()) }
     }
 }
 
 /// An obstacle whose reason says what can be done.
 impl From<String> for Obstacle {
     fn from(reason: String) -> Obstacle {
-        Obstacle { reason, hint: None }
+        Obstacle { reason, shown: None, hint: None }
     }
 }
 
 impl fmt::Display for Obstacle {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(&self.reason)?;
+        to.write_str(self.shown.as_ref().unwrap_or(&self.reason))?;
         self.hint.as_ref().map_or(Ok(()), |hint| write!(to, "\nhint: {hint}"))
     }
 }
@@ -81,169 +84,165 @@ pub fn absent_hint(reason: &str) -> Option<&'static str> {
     ABSENT_WORDS.iter().any(|word| reason.contains(word)).then_some(PORTS)
 }
 
-/// What the run saw of the servers that its reason is about, which no hint may call into question.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The reason of a run none of whose connections could be opened, where that has one cause; `None` for others.
+fn shown_for(plan: &Plan, measurement: &Measurement) -> Option<String> {
+    let connections = &measurement.connections;
+    let has_opened = connections.connect.count() > 0;
+    let trouble = connections.trouble.filter(|_| !has_opened && !plan.uses_datagrams())?;
+    let server = plan.servers.get(trouble.server as usize)?;
+    match trouble.kind {
+        TroubleKind::Refused => Some(format!("{server} refused the connection: nothing listens there")),
+        TroubleKind::NoSocket => Some(format!("{server} is no socket: nothing has made it")),
+        _ => None,
+    }
+}
+
+/// What the run saw of its servers, which no hint may call into question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
-    /// A connection could not be opened, or was lost.
-    is_cut_off: bool,
-    /// A connection was opened, with TLS to the end of its handshake.
+    /// Kind of the first failure of a connection.
+    trouble: Option<TroubleKind>,
+    /// A connection to the server of the first failure was opened, with TLS to the end of its handshake.
     has_opened: bool,
-    /// A server answered in the protocol of the plan: it was found to speak it, or told its statistics.
+    /// That server answered in the protocol of the plan: it was found to speak it, or told its statistics.
     has_answered: bool,
     /// The servers were found to speak the protocol of the plan before the run.
     is_detected: bool,
+    /// A request was sent in a measured phase.
+    has_asked: bool,
+    /// What servers said with errors.
+    said: Vec<String>,
 }
 
 impl Seen {
-    /// What a run saw of the servers that the reason of its end names, or of all where it names none.
-    fn of(plan: &Plan, measurement: &Measurement, reason: &str) -> Seen {
+    /// What a run saw of the server whose connection failed first, or of all where none failed.
+    fn of(plan: &Plan, measurement: &Measurement) -> Seen {
         let connections = &measurement.connections;
-        let named: Vec<usize> = (0..plan.servers.len())
-            .filter(|&number| reason.contains(&format!("{}: ", plan.servers[number])))
-            .collect();
-        let opened_at = |number: &usize| {
-            connections.connect_by_server.get(*number).is_some_and(|times| times.count() > 0)
-        };
-        let has_opened = match named.is_empty() || connections.connect_by_server.is_empty() {
-            true => connections.connect.count() > 0,
-            false => named.iter().any(opened_at),
+        let server = connections.trouble.map(|FirstTrouble { server, .. }| server as usize);
+        let times = server.and_then(|server| connections.connect_by_server.get(server));
+        let has_opened = match times {
+            Some(times) => times.count() > 0,
+            None => connections.connect_by_server.is_empty() && connections.connect.count() > 0,
         };
         let servers = measurement.evidence.iter().flat_map(|evidence| &evidence.servers);
-        let is_meant = |address: &String| {
-            named.is_empty() || named.iter().any(|&number| plan.servers[number] == *address)
-        };
+        let is_meant =
+            |address: &String| server.is_none_or(|server| plan.servers.get(server) == Some(address));
         let is_detected = measurement.detected.is_some();
         let has_told =
             servers.into_iter().any(|server| server.reading.is_some() && is_meant(&server.address));
+        let loaded = measurement.load.iter().flat_map(|load| load.messages.keys());
         Seen {
-            is_cut_off: connections.failed > 0 || connections.lost > 0,
+            trouble: connections.trouble.map(|trouble| trouble.kind),
             has_opened,
             has_answered: is_detected || has_told,
             is_detected,
+            has_asked: measurement.groups.iter().any(|group| group.ops.counts().requests() > 0),
+            said: measurement.messages.keys().chain(loaded).cloned().collect(),
         }
+    }
+
+    /// Whether a server said one of these words. They are the servers' own, and no sentences of this program.
+    fn has_heard(&self, words: &[&str]) -> bool {
+        self.said.iter().any(|said| words.iter().any(|word| said.contains(word)))
     }
 }
 
 /// What a user can look at in a run that ended for this reason; `None` where the reason says it, and where what the run saw
 /// leaves no question.
-fn hint_for(plan: &Plan, reason: &str, seen: Seen) -> Option<String> {
-    // The name of a server may hold any word.
-    let reason = plan.servers.iter().fold(reason.to_owned(), |reason, server| reason.replace(server, ""));
-    let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+fn hint_for(plan: &Plan, reason: &str, seen: &Seen) -> Option<String> {
+    use TroubleKind::{
+        Closed, HandshakeRefused, NoSocket, NotTaken, ProtectedMode, Refused, RequestTimedOut, Reset,
+        SpeaksHttp, SpeaksOther, SpeaksTls, Tls, Unreachable,
+    };
     let protocol = plan.protocol;
-    if has(&["DENIED Redis is running in protected mode"]) {
+    let was_refused = seen.trouble == Some(HandshakeRefused);
+    let wants_login = was_refused || seen.has_heard(LOGIN_WORDS);
+    let hint = match seen.trouble {
         // Its words say what to do, and name passwords among other ways.
-        return None;
-    }
-    if has(LOGIN_WORDS) && !has(&["certificate", "TLS"]) && plan.login.is_none() {
-        return Some(login_hint(protocol));
-    }
-    if has(&["NOPERM"]) && plan.login.is_some() {
-        return Some("the server's ACL has to let this user run the commands of the load".to_owned());
-    }
-    if has(&["longer than the timeout"]) && !plan.uses_datagrams() {
-        if seen.has_answered {
-            return Some("--timeout sets how long a request may take".to_owned());
+        Some(ProtectedMode) => return None,
+        _ if wants_login && plan.login.is_none() => return Some(login_hint(protocol)),
+        _ if seen.has_heard(&["NOPERM"]) => {
+            "the server's ACL has to let this user run the commands of the load"
         }
-        let name = protocol.name();
-        return Some(format!(
-            "does the server speak {name}? --protocol auto finds out what it speaks; --timeout sets how long a request may take"
-        ));
-    }
-    let hint = if has(&["certificate", "TLS"]) && !has(&["the reply looks like"]) {
-        return tls_hint(has, seen).map(str::to_owned);
-    } else if has(&["the reply looks like TLS"]) {
-        "this port speaks TLS: --tls is for ports that do"
-    } else if has(&["the reply looks like HTTP"]) {
-        PORTS
-    } else if !seen.is_detected && has(FOREIGN_WORDS) {
-        "--protocol auto finds out what the server speaks; --protocol text, meta, binary, resp2 or resp3 names it"
-    } else if has(LOGIN_WORDS) {
-        "are --user and the password right? PUMMEL_PASSWORD or --password-file gives the password"
-    } else if protocol == Protocol::Binary && plan.login.is_some() && has(&["Unknown command"]) {
-        "this server has no SASL, and takes requests without --user"
-    } else if has(&["object too large", "Too large"]) {
-        "memcached takes no larger values than its -I allows: a smaller --value-size, or a greater -I"
-    } else if plan.uses_datagrams() && !has(&["-U"]) && has(&["refused", "longer than the timeout"]) {
-        "memcached listens on UDP only with -U"
-    } else if seen.has_opened && has(GONE_WORDS) {
-        "the server took connections earlier in this run: did it end, or start anew?"
-    } else if seen.has_opened && has(LATE_WORDS) {
-        FULL
-    } else if seen.is_cut_off && !seen.has_opened && has(ABSENT_WORDS) {
-        PORTS
-    } else if !seen.has_answered && plan.tls.is_none() && has(CLOSED_WORDS) {
-        "does the server expect TLS (--tls), or another protocol? --protocol auto finds out what it speaks"
-    } else {
-        return None;
+        // A handshake's refusal quotes the server and is no message of a request.
+        _ if was_refused && protocol == Protocol::Binary && reason.contains("Unknown command") => {
+            "this server has no SASL, and takes requests without --user"
+        }
+        _ if wants_login => {
+            "are --user and the password right? PUMMEL_PASSWORD or --password-file gives the password"
+        }
+        _ if seen.has_heard(&["object too large", "Too large"]) => {
+            "memcached takes no larger values than its -I allows: a smaller --value-size, or a greater -I"
+        }
+        Some(Tls(tls)) => tls_hint(tls, seen)?,
+        Some(SpeaksTls) => "this port speaks TLS: --tls is for ports that do",
+        Some(SpeaksHttp) => PORTS,
+        Some(SpeaksOther) if !seen.is_detected => {
+            "--protocol auto finds out what the server speaks; --protocol text, meta, binary, resp2 or resp3 names it"
+        }
+        // The reason of a run that asked and heard nothing says so itself.
+        Some(Refused | RequestTimedOut) if plan.uses_datagrams() && !seen.has_asked => {
+            "memcached listens on UDP only with -U"
+        }
+        Some(RequestTimedOut) if plan.uses_datagrams() => return None,
+        Some(RequestTimedOut) if seen.has_answered => "--timeout sets how long a request may take",
+        Some(RequestTimedOut) => {
+            let name = protocol.name();
+            return Some(format!(
+                "does the server speak {name}? --protocol auto finds out what it speaks; --timeout sets how long a request may take"
+            ));
+        }
+        Some(Refused | NoSocket) if seen.has_opened => {
+            "the server took connections earlier in this run: did it end, or start anew?"
+        }
+        Some(NotTaken) if seen.has_opened => FULL,
+        Some(Refused | NoSocket | NotTaken | Unreachable) if !seen.has_opened => PORTS,
+        Some(Closed | Reset) if !seen.has_answered && plan.tls.is_none() => {
+            "does the server expect TLS (--tls), or another protocol? --protocol auto finds out what it speaks"
+        }
+        _ => return None,
     };
     Some(hint.to_owned())
 }
 
-/// What a user can look at where TLS failed; `has` says whether the reason has one of these words.
-fn tls_hint(has: impl Fn(&[&str]) -> bool, seen: Seen) -> Option<&'static str> {
-    let hint = if has(&["not valid for the name"]) {
-        "--tls-server-name sets the name that the certificate has to hold"
-    } else if has(&["certificate of the client", "client's certificate", "certificate of it"]) {
-        "--tls-cert and --tls-key give the certificate of the client and its key"
-    } else if has(UNTRUSTED_WORDS) {
-        "is --tls-ca the authority that signed the server's certificate?"
-    } else if has(&["does not speak TLS"]) {
-        "--tls is for ports that speak TLS"
-    } else if has(&["TLS handshake in time"]) {
-        match seen.has_opened {
-            true => "the server completed other TLS handshakes; --timeout sets how long one may take",
-            false => {
-                "does this port speak TLS? --tls is for ports that do; --timeout sets how long a handshake may take"
-            }
+/// What a user can look at where TLS failed; `None` where the reason says it.
+fn tls_hint(tls: TlsTrouble, seen: &Seen) -> Option<&'static str> {
+    match (tls, seen.has_opened) {
+        (TlsTrouble::WrongName, _) => {
+            Some("--tls-server-name sets the name that the certificate has to hold")
         }
-    } else if has(&["the connection in the TLS handshake"]) {
-        match seen.has_opened {
-            true => FULL,
-            false => "does this port speak TLS? --tls is for ports that do",
+        (TlsTrouble::ClientCertificate, _) => {
+            Some("--tls-cert and --tls-key give the certificate of the client and its key")
         }
-    } else {
-        return None;
-    };
-    Some(hint)
+        (TlsTrouble::Untrusted, _) => Some(
+            "--tls-ca FILE with the certificate of its authority, or its own if it is self-signed; or --tls-insecure to accept any",
+        ),
+        (TlsTrouble::NotSpoken, _) => Some("--tls is for ports that speak TLS"),
+        (TlsTrouble::Slow, true) => {
+            Some("the server completed other TLS handshakes; --timeout sets how long one may take")
+        }
+        (TlsTrouble::Slow, false) => Some(
+            "does this port speak TLS? --tls is for ports that do; --timeout sets how long a handshake may take",
+        ),
+        (TlsTrouble::CutOff, true) => Some(FULL),
+        (TlsTrouble::CutOff, false) => Some("does this port speak TLS? --tls is for ports that do"),
+        (TlsTrouble::Other, _) => None,
+    }
 }
 
 /// The hint for servers that are not there, and for ports of other servers.
-const PORTS: &str =
-    "is the server running, and is this its port? memcached listens on 11211 by default, Redis on 6379";
+const PORTS: &str = "is the server running, and is this its port? (memcached 11211, Redis 6379)";
 
 /// The hint for servers that took some of the connections of a run and not all.
 const FULL: &str = "the server took other connections of this run: is it at its limit (memcached -c, maxclients of Redis)? \
                     --timeout sets how long a connection may take to open";
 
-/// Words for certificates that no authority of this run has signed.
-const UNTRUSTED_WORDS: &[&str] =
-    &["authority that is not trusted", "authority that it names", "itself that of an authority"];
-
 /// Words of servers that want a login, or another one.
 const LOGIN_WORDS: &[&str] =
     &["WRONGPASS", "NOAUTH", "NOPERM", "password", "authenticat", "Auth failure", "login"];
 
-/// Words for replies of another protocol than the plan's.
-const FOREIGN_WORDS: &[&str] = &[
-    "the reply looks like ",
-    "a reply begins with a byte that",
-    "a reply line begins with a",
-    "a number is followed by words",
-    "a binary reply does not begin with its magic byte",
-];
-
 /// Words for servers that cannot be reached.
 const ABSENT_WORDS: &[&str] = &["refused", "timed out", "in time", "unreachable", "No route", "No such file"];
-
-/// Those of the words for servers at whose address nothing listens.
-const GONE_WORDS: &[&str] = &["refused", "No such file"];
-
-/// Those of the words for servers that may be there, and let a connection wait.
-const LATE_WORDS: &[&str] = &["timed out", "in time"];
-
-/// Words for connections that a server closed: the system's, where requests were on their way.
-const CLOSED_WORDS: &[&str] = &["the server closed the connection", "reset by peer", "Broken pipe"];
 
 #[cfg(test)]
 mod tests {
@@ -273,10 +272,15 @@ mod tests {
         measurement
     }
 
-    /// The hint of a run that could not store anything for this reason, and whose connections were lost.
-    fn hint(plan: &Plan, reason: &str) -> String {
-        let mut measurement = partial(reason, 0);
-        measurement.connections.lost = 1;
+    /// The hint of a run that could not store anything since a connection failed like this.
+    fn hint(plan: &Plan, kind: TroubleKind) -> String {
+        hint_for(plan, "", &Seen { trouble: Some(kind), ..Seen::default() }).unwrap_or_default()
+    }
+
+    /// The hint of a run that could not store anything since a server said this.
+    fn heard(plan: &Plan, said: &str) -> String {
+        let mut measurement = partial("none of 10 records was stored", 0);
+        measurement.message(said.as_bytes(), 2);
         Obstacle::of(plan, &measurement).expect("nothing was measured").hint.unwrap_or_default()
     }
 
@@ -318,108 +322,119 @@ mod tests {
     }
 
     #[test]
-    fn each_hint_follows_from_what_the_reason_says() {
+    fn each_hint_follows_from_the_kind_of_failure() {
         let text = plan(Protocol::Text);
-        for (reason, words) in [
+        for (kind, words) in [
+            (TroubleKind::SpeaksOther, "--protocol auto"),
+            (TroubleKind::SpeaksHttp, "is this its port"),
+            (TroubleKind::SpeaksTls, "this port speaks TLS"),
+            (TroubleKind::Tls(TlsTrouble::WrongName), "--tls-server-name"),
+            (TroubleKind::Tls(TlsTrouble::Untrusted), "--tls-ca FILE"),
+            (TroubleKind::Tls(TlsTrouble::Other), ""),
+            (TroubleKind::Tls(TlsTrouble::ClientCertificate), "--tls-cert"),
+            (TroubleKind::Tls(TlsTrouble::NotSpoken), "--tls is for ports that"),
+            (TroubleKind::Tls(TlsTrouble::CutOff), "does this port speak TLS?"),
+            (TroubleKind::Tls(TlsTrouble::Slow), "does this port speak TLS?"),
+            (TroubleKind::Closed, "--tls"),
+            (TroubleKind::Reset, "--tls"),
+            (TroubleKind::RequestTimedOut, "does the server speak text?"),
             (
-                "the reply looks like RESP (Redis, Valkey), not like memcached's text protocol",
-                "--protocol auto",
+                TroubleKind::Refused,
+                "is the server running, and is this its port? (memcached 11211, Redis 6379)",
             ),
-            ("a reply line begins with a word that the protocol does not know", "--protocol auto"),
-            ("the reply looks like HTTP, not like memcached's text protocol", "is this its port"),
-            ("the reply looks like TLS, and this connection has none", "this port speaks TLS"),
-            ("the server's certificate is not valid for the name 'a': it is for b", "--tls-server-name"),
-            ("the server's certificate was signed by an authority that is not trusted here", "--tls-ca"),
-            ("the server's certificate has expired 3 days ago", ""),
-            ("the server refused the TLS handshake: it wants a certificate of the client", "--tls-cert"),
-            ("the server and this client have no version or cipher of TLS in common (x)", ""),
-            ("the server does not speak TLS: it answered \"ERROR\"", "--tls is for ports that"),
-            ("the server closed the connection in the TLS handshake", "does this port speak TLS?"),
-            (
-                "the server took the connection and did not complete the TLS handshake in time",
-                "does this port speak TLS?",
-            ),
-            ("the server said \"SERVER_ERROR object too large for cache\" (20 times)", "--value-size"),
-            ("a:1: the server closed the connection", "--tls"),
-            ("a:1: Connection reset by peer (os error 104)", "--tls"),
-            ("a:1: a request took longer than the timeout", "does the server speak text?"),
-            ("a:1: Connection refused (os error 111); nothing listens there", "is the server running"),
-            ("the server said \"SERVER_ERROR out of memory\" (2 times)", ""),
-            ("nothing completed: no request was due", ""),
-            (
-                "a:1: the server refuses this client: it said \"-DENIED Redis is running in protected mode because no password\"",
-                "",
-            ),
-            (
-                "the server sent what the protocol does not allow (a number is followed by words): \"220 mail\"",
-                "--protocol auto",
-            ),
+            (TroubleKind::Unreachable, "is the server running"),
+            (TroubleKind::HandshakeRefused, "--user NAME"),
+            (TroubleKind::ProtectedMode, ""),
+            (TroubleKind::Full, ""),
+            (TroubleKind::Other, ""),
         ] {
-            let hint = hint(&text, reason);
-            assert!(hint.contains(words) && hint.is_empty() == words.is_empty(), "{reason}: {hint}");
+            let hint = hint(&text, kind);
+            assert!(hint.contains(words) && hint.is_empty() == words.is_empty(), "{kind:?}: {hint}");
         }
-        let absent = partial("cannot read 'x': No such file or directory", 0);
-        assert_eq!(Obstacle::of(&text, &absent).expect("an obstacle").hint, None, "no server is absent");
+        assert!(heard(&text, "SERVER_ERROR object too large for cache").contains("--value-size"));
+        assert_eq!(heard(&text, "SERVER_ERROR out of memory"), "");
+        let unread = partial("cannot read 'x': No such file or directory", 0);
+        assert_eq!(Obstacle::of(&text, &unread).expect("an obstacle").hint, None, "no server is absent");
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_said_in_one_sentence() {
+        let text = Plan { servers: vec!["a:1".to_owned(), "b:1".to_owned()], ..plan(Protocol::Text) };
+        let mut measurement =
+            partial("8 of 50 connections could not be opened (42 were not tried): a:1: why", 0);
+        measurement.connections.trouble = Some(FirstTrouble { server: 1, kind: TroubleKind::Refused });
+        let obstacle = Obstacle::of(&text, &measurement).expect("an obstacle");
+        assert_eq!(
+            obstacle.to_string(),
+            "b:1 refused the connection: nothing listens there\n\
+             hint: is the server running, and is this its port? (memcached 11211, Redis 6379)"
+        );
+        assert!(obstacle.reason.starts_with("8 of 50 connections"), "results keep the whole account");
+        measurement.connections.connect.record(1_000);
+        let later = Obstacle::of(&text, &measurement).expect("an obstacle");
+        assert!(later.shown.is_none() && later.hint.expect("a hint").contains("did it end"));
     }
 
     #[test]
     fn no_hint_calls_into_question_what_the_run_has_seen() {
         let text = plan(Protocol::Text);
-        let hint = |reason: &str, seen: Seen| hint_for(&text, reason, seen).unwrap_or_default();
-        let none = Seen { is_cut_off: true, ..Seen::default() };
-        let opened = Seen { has_opened: true, ..none };
-        let answered = Seen { has_answered: true, ..opened };
-        let late = "44 of 500 connections failed: a:1: the server took the connection and did not complete the TLS handshake \
-                    in time";
-        for (reason, without, with) in [
-            (late, "does this port speak TLS?", "other TLS handshakes; --timeout"),
-            ("a:1: the server closed the connection in the TLS handshake", "speak TLS?", "at its limit"),
-            ("a:1: the server did not answer in time", "is the server running", "at its limit"),
-            ("a:1: Connection timed out (os error 110)", "is the server running", "at its limit"),
+        let hint = |kind: TroubleKind, seen: &Seen| {
+            hint_for(&text, "", &Seen { trouble: Some(kind), ..seen.clone() }).unwrap_or_default()
+        };
+        let none = Seen::default();
+        let opened = Seen { has_opened: true, ..none.clone() };
+        let answered = Seen { has_answered: true, ..opened.clone() };
+        for (kind, without, with) in [
             (
-                "a:1: Connection refused (os error 111); nothing listens there",
-                "is the server running",
-                "did it end",
+                TroubleKind::Tls(TlsTrouble::Slow),
+                "does this port speak TLS?",
+                "other TLS handshakes; --timeout",
             ),
+            (TroubleKind::Tls(TlsTrouble::CutOff), "speak TLS?", "at its limit"),
+            (TroubleKind::NotTaken, "is the server running", "at its limit"),
+            (TroubleKind::Refused, "is the server running", "did it end"),
         ] {
-            for (seen, words, other) in [(none, without, with), (opened, with, without)] {
-                let said = hint(reason, seen);
-                assert!(said.contains(words) && !said.contains(other), "{reason}: {said}");
+            for (seen, words, other) in [(&none, without, with), (&opened, with, without)] {
+                let said = hint(kind, seen);
+                assert!(said.contains(words) && !said.contains(other), "{kind:?}: {said}");
             }
         }
-        for (reason, with) in [
-            ("a:1: a request took longer than the timeout", "--timeout sets how long a request may take"),
-            ("a:1: the server closed the connection", ""),
+        for (kind, with) in [
+            (TroubleKind::RequestTimedOut, "--timeout sets how long a request may take"),
+            (TroubleKind::Closed, ""),
         ] {
-            assert!(hint(reason, opened).contains("--protocol auto"), "{reason}");
-            assert_eq!(hint(reason, answered), with, "{reason}");
+            assert!(hint(kind, &opened).contains("--protocol auto"), "{kind:?}");
+            assert_eq!(hint(kind, &answered), with, "{kind:?}");
         }
     }
 
     #[test]
-    fn what_was_seen_is_that_of_the_servers_that_the_reason_names() {
+    fn what_was_seen_is_that_of_the_server_whose_connection_failed_first() {
         let plan = Plan { servers: vec!["a:1".to_owned(), "b:1".to_owned()], ..plan(Protocol::Text) };
         let mut measurement = partial("", 0);
         measurement.connections.connect.record(1_000);
         let mut times = CoarseHistogram::default();
         times.record(1_000);
         measurement.connections.connect_by_server = vec![CoarseHistogram::default(), times];
-        let has_opened = |reason: &str| Seen::of(&plan, &measurement, reason).has_opened;
-        assert!(!has_opened("1 of 2 connections failed: a:1: the server did not answer in time"));
-        assert!(has_opened("1 of 2 connections failed: b:1: the server did not answer in time"));
-        assert!(has_opened("1 of 2 connections failed"));
+        let mut has_opened = |server| {
+            measurement.connections.trouble = Some(FirstTrouble { server, kind: TroubleKind::NotTaken });
+            Seen::of(&plan, &measurement).has_opened
+        };
+        assert!(!has_opened(0) && has_opened(1));
     }
 
     #[test]
     fn a_login_that_is_missing_is_told_apart_from_one_that_is_wrong() {
-        let said = "the server said \"NOAUTH Authentication required.\" (100 times)";
         let mut plan = plan(Protocol::Resp2);
-        assert_eq!(hint(&plan, said), login_hint(Protocol::Resp2));
+        assert_eq!(heard(&plan, "NOAUTH Authentication required."), login_hint(Protocol::Resp2));
         plan.login = Some(Login { user: "joe".to_owned(), password_file: None });
-        assert!(hint(&plan, "the server said: WRONGPASS invalid username").contains("password right"));
-        assert_eq!(hint(&plan, "the server said: Unknown command"), "");
+        assert!(hint(&plan, TroubleKind::HandshakeRefused).contains("password right"));
+        assert!(heard(&plan, "NOPERM this user has no permissions").contains("ACL"));
+        assert_eq!(heard(&plan, "Unknown command"), "");
         plan.protocol = Protocol::Binary;
-        assert!(hint(&plan, "the server said: Unknown command").contains("without --user"));
+        let refused = Seen { trouble: Some(TroubleKind::HandshakeRefused), ..Seen::default() };
+        let unknown = hint_for(&plan, "a:1: the server refused the login: Unknown command", &refused);
+        assert!(unknown.is_some_and(|hint| hint.contains("without --user")));
         assert!(!login_hint(Protocol::Text).contains("default"));
     }
 }

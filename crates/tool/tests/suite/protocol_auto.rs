@@ -127,7 +127,7 @@ fn a_server_of_something_else_is_quoted() {
     });
     assert_no_run(run(&other, ""), "it sent \"HTTP/1.1 400 Bad Request\"", "is this the server's port?");
     let closing = server(|_| {});
-    assert_no_run(run(&closing, ""), "answers neither", "--tls");
+    assert_no_run(run(&closing, ""), "closed the connection without a word", "--tls");
 }
 
 #[test]

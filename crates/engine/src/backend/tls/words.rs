@@ -1,6 +1,7 @@
 //! Why TLS failed, in words that say what to change on the server, in the certificate or on the command line.
 
 use pummel_logic::protocol::Fault;
+use pummel_measure::connections::TlsTrouble;
 use rustls::{AlertDescription, CertificateError, Error};
 
 use crate::backend::Reason;
@@ -30,13 +31,16 @@ impl Ending {
     /// The reason of the connection's end. `in_handshake` says that it was in the handshake; `first` is the server's first
     /// bytes, or empty.
     pub(super) fn reason(&self, in_handshake: bool, first: &[u8]) -> Reason {
-        let words = match self {
+        let (words, kind) = match self {
             Ending::Orderly if !in_handshake => return Reason::new(Fault::Closed, 0),
             Ending::Orderly => return interrupted(Reason::new(Fault::Closed, 0)),
-            Ending::Spent => "the keys of a TLS 1.2 connection to the server were used up".to_owned(),
-            Ending::Failed(error) => of_error(error, in_handshake, first),
+            Ending::Spent => {
+                let words = "the keys of a TLS 1.2 connection to the server were used up".to_owned();
+                (words, TlsTrouble::Other)
+            }
+            Ending::Failed(error) => (of_error(error, in_handshake, first), kind_of(error, first)),
         };
-        Reason { words: Some(words.into()), ..Reason::new(Fault::Protocol, 0) }
+        Reason { words: Some(words.into()), tls: Some(kind), ..Reason::new(Fault::Protocol, 0) }
     }
 }
 
@@ -47,12 +51,43 @@ pub(super) fn interrupted(reason: Reason) -> Reason {
         Fault::Reset => "the server reset the connection in the TLS handshake",
         _ => return reason,
     };
-    Reason { words: Some(words.into()), ..reason }
+    Reason { words: Some(words.into()), tls: Some(TlsTrouble::CutOff), ..reason }
+}
+
+/// Whether an error is about first bytes that are no record of TLS.
+fn is_not_tls(error: &Error, first: &[u8]) -> bool {
+    matches!(error, Error::InvalidMessage(_))
+        && first.first().is_some_and(|kind| !RECORD_KINDS.contains(kind))
+}
+
+/// Kind of an error of TLS; `first` is the server's first bytes, or empty.
+fn kind_of(error: &Error, first: &[u8]) -> TlsTrouble {
+    match error {
+        error if is_not_tls(error, first) => TlsTrouble::NotSpoken,
+        Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => TlsTrouble::WrongName,
+        Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
+            TlsTrouble::Untrusted
+        }
+        Error::InvalidCertificate(wrong) if is_authority(wrong) => TlsTrouble::Untrusted,
+        Error::AlertReceived(
+            AlertDescription::CertificateRequired
+            | AlertDescription::UnknownCA
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::HandshakeFailure,
+        ) => TlsTrouble::ClientCertificate,
+        _ => TlsTrouble::Other,
+    }
 }
 
 fn of_error(error: &Error, in_handshake: bool, first: &[u8]) -> String {
     match error {
-        Error::InvalidMessage(_) if first.first().is_some_and(|kind| !RECORD_KINDS.contains(kind)) => {
+        error if is_not_tls(error, first) => {
             let shown = &first[..first.len().min(SHOWN_BYTES)];
             format!("the server does not speak TLS: it answered \"{}\"", shown.escape_ascii())
         }
