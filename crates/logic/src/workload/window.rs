@@ -168,6 +168,7 @@ impl WindowMaker {
     }
 
     /// The number in front of key `number` of an object in `slot`, and the rest of the key, which begins at `key_at` in the table.
+    #[inline]
     pub(crate) fn key_parts(&self, slot: u32, number: u64, key_at: u32) -> (u64, &[u8]) {
         let suffix_bytes = usize::from(self.slots[slot as usize].key_bytes) - PREFIX_BYTES;
         (self.prefix(number), self.text(key_at, suffix_bytes))

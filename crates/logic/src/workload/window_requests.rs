@@ -72,6 +72,7 @@ impl WindowRequests {
     }
 
     /// Adds the key of an object to the request.
+    #[inline]
     pub(crate) fn add_key(&mut self, slot: u32, number: u64, key_at: u32) {
         let (prefix, suffix) = self.maker.key_parts(slot, number, key_at);
         self.keys.extend_from_slice(&prefix.to_le_bytes());
@@ -94,6 +95,7 @@ impl WindowRequests {
     }
 
     /// The number in front of an object's key, and the rest of the key.
+    #[inline]
     pub(crate) fn key_parts(&self, slot: u32, number: u64, key_at: u32) -> (u64, Vec<u8>) {
         let (prefix, suffix) = self.maker.key_parts(slot, number, key_at);
         (prefix, suffix.to_vec())
