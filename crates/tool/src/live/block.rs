@@ -2,13 +2,17 @@
 
 use std::f64::consts::LN_2;
 
+use pummel_logic::protocol::Fault;
 use pummel_logic::time::Nanos;
 use pummel_measure::measurement::SliceOp;
 use pummel_measure::recorder::Span;
-use pummel_measure::summary::{QUANTILES, Quantile, time_text};
+use pummel_measure::summary::{QUANTILES, Quantile};
 
-use crate::live::words::{Glyphs, bar, busy_share, clock_text, elapsed_ns, share_done, stage_word};
-use crate::snapshot::{Snapshot, SoFar, Stage};
+use crate::live::verdict::{abnormal, asked_at};
+use crate::live::words::{
+    Glyphs, bar, behind_words, clock_text, elapsed_ns, share_done, stage_word, time_words,
+};
+use crate::snapshot::{Snapshot, Stage};
 use pummel_report::document::slice_rate;
 use pummel_report::numbers::grouped;
 
@@ -21,7 +25,7 @@ const SPARK_WIDTH: usize = 16;
 /// Longest line, so that terminals of 80 columns wrap none.
 const WIDTH_MAX: usize = 79;
 
-/// The lines of the state at this time of the monotonic clock: how far the run is, its rate, its times and the generator. Before the
+/// The lines of the state at this time of the monotonic clock: how far the run is, its rate, its times, and the generator or what is abnormal. Before the
 /// first interval there is one line.
 pub fn lines(snapshot: &Snapshot, now: Nanos, glyphs: Glyphs) -> Vec<String> {
     let mut lines = vec![progress_line(snapshot, now)];
@@ -31,7 +35,7 @@ pub fn lines(snapshot: &Snapshot, now: Nanos, glyphs: Glyphs) -> Vec<String> {
         let op = slice.ops.values().max_by_key(|op| op.counts.requests());
         if let Some(op) = op {
             lines.push(response_line(snapshot, op, glyphs));
-            lines.push(generator_line(snapshot, op));
+            lines.push(last_line(snapshot, op));
         }
     }
     lines.into_iter().map(|line| line.chars().take(WIDTH_MAX).collect()).collect()
@@ -55,29 +59,34 @@ fn progress_line(snapshot: &Snapshot, now: Nanos) -> String {
     format!("{word:<10} {bar}{rest}").trim_end().to_owned()
 }
 
+/// The line of the rate: parts that have no room are left out, the last one first.
 fn rate_line(snapshot: &Snapshot, now: Nanos, rate: f64) -> String {
     let asked = snapshot
         .asked_rate(now)
         .map_or_else(String::new, |asked| format!(" of {}", grouped(asked.round() as u64)));
     let counts = snapshot.so_far.as_ref().map(|so_far| so_far.counts).unwrap_or_default();
-    let is_failing = snapshot.so_far.as_ref().is_some_and(SoFar::is_failing);
+    let behind = snapshot
+        .backlog
+        .now()
+        .map(|point| format!("behind {}", behind_words(point.behind, asked_at(snapshot, point))));
+    let timeouts = counts.errors(Fault::Timeout);
+    let errors = format!("errors {}", grouped(counts.failed() - timeouts));
+    let timeouts = (timeouts > 0).then(|| format!("timeouts {}", grouped(timeouts)));
     let connections = snapshot.connections;
-    // Where the run is failing, the word of it takes the place of a figure.
-    let rest = match (connections.open, connections.asked) {
-        _ if is_failing => " (FAILED so far)".to_owned(),
-        (Some(open), Some(asked)) => format!("   open {} of {}", grouped(open), grouped(asked)),
-        _ => String::new(),
-    };
-    format!(
-        "rate       {}{asked} req/s   misses {}   errors {}{rest}",
-        grouped(rate.round() as u64),
-        grouped(counts.misses),
-        grouped(counts.failed()),
-    )
+    let open = connections.open.zip(connections.asked);
+    let open = open.map(|(open, asked)| format!("open {}/{}", grouped(open), grouped(asked)));
+    let mut line = format!("rate       {}{asked} req/s", grouped(rate.round() as u64));
+    for part in [behind, Some(errors), timeouts, open].into_iter().flatten() {
+        if line.chars().count() + 3 + part.chars().count() > WIDTH_MAX {
+            break;
+        }
+        line = format!("{line}   {part}");
+    }
+    line
 }
 
 fn response_line(snapshot: &Snapshot, op: &SliceOp, glyphs: Glyphs) -> String {
-    let shown = |name: &str| known(op, Span::Response, name).map_or_else(|| "unknown".to_owned(), time_text);
+    let shown = |name: &str| known(op, Span::Response, name).map_or_else(|| "unknown".to_owned(), time_words);
     let skipped = snapshot.recent.len().saturating_sub(SPARK_WIDTH);
     let p99: Vec<Option<f64>> = snapshot
         .recent
@@ -88,22 +97,21 @@ fn response_line(snapshot: &Snapshot, op: &SliceOp, glyphs: Glyphs) -> String {
             known(op, Span::Response, "p99").map(|ns| (ns.max(1) as f64).ln())
         })
         .collect();
-    let quantiles = ["p50", "p99", "p99.9"].map(|name| format!("{name} {}", shown(name)));
+    let quantiles = ["p50", "p99"].map(|name| format!("{name} {}", shown(name)));
     format!("response   {}   p99: {}", quantiles.join("  "), glyphs.sparkline(&p99, LN_2))
 }
 
-fn generator_line(snapshot: &Snapshot, op: &SliceOp) -> String {
-    let time = |span| known(op, span, "p99").map_or_else(|| "unknown".to_owned(), time_text);
-    let busy =
-        busy_share(snapshot).map_or_else(String::new, |share| format!("busy {:.0} %   ", share * 100.0));
-    let is_trusted = snapshot.so_far.as_ref().is_none_or(|so_far| so_far.is_trusted);
-    // Where the times are in doubt, the words of it take the place of a figure.
-    let (doubt, reaction) = match is_trusted {
-        true => ("", format!("   reaction p99 {}", time(Span::Reaction))),
-        false => ("TIMES PARTLY ITS OWN   ", String::new()),
-    };
-    let (lag, stalls) = (time(Span::Lag), grouped(snapshot.run_turns.stalls));
-    format!("generator  {doubt}{busy}lag p99 {lag}{reaction}   stalls {stalls}")
+/// The line of the generator, or of what is abnormal.
+fn last_line(snapshot: &Snapshot, op: &SliceOp) -> String {
+    if let Some(words) = abnormal(snapshot) {
+        return words;
+    }
+    let time = |span| known(op, span, "p99").map_or_else(|| "unknown".to_owned(), time_words);
+    let busy = snapshot.busy_share();
+    let busy = busy.map_or_else(String::new, |share| format!("busy {:.0} %   ", share * 100.0));
+    let (lag, reaction) = (time(Span::Lag), time(Span::Reaction));
+    let stalls = grouped(snapshot.run_turns.stalls);
+    format!("generator  {busy}lag p99 {lag}   reaction p99 {reaction}   stalls {stalls}")
 }
 
 /// The quantile with a name of one span of an operation, where it is known.
@@ -120,11 +128,11 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use pummel_logic::protocol::Fault;
+    use pummel_logic::time::SECOND;
 
     use super::*;
     use crate::live::example;
-    use crate::snapshot::Stage;
+    use crate::snapshot::doubt::Doubt;
 
     #[test]
     fn a_run_under_way_has_four_lines_that_fit_into_a_terminal() {
@@ -133,7 +141,8 @@ mod tests {
         assert_eq!(lines.len(), 4, "{lines:#?}");
         assert_eq!(lines[0], "measuring  [####--------------------------]  14 %  00:42 / 05:00");
         assert!(
-            lines[1].starts_with("rate       ") && lines[1].contains(" of 400 req/s   misses "),
+            lines[1].starts_with("rate       ")
+                && lines[1].contains(" of 400 req/s   behind 0   errors 0   open 50/50"),
             "{}",
             lines[1]
         );
@@ -152,23 +161,41 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_errors_is_called_failed_while_it_goes_on() {
-        let (mut snapshot, now) = example::measuring();
-        let rate_line = |snapshot: &Snapshot| lines(snapshot, now, Glyphs::Ascii)[1].clone();
-        assert!(!rate_line(&snapshot).contains("FAILED"), "{}", rate_line(&snapshot));
-        let so_far = snapshot.so_far.as_mut().expect("figures so far");
-        so_far.counts.errors[Fault::Server as usize] += 2 * so_far.counts.ended();
-        assert!(rate_line(&snapshot).ends_with(" (FAILED so far)"), "{}", rate_line(&snapshot));
+    fn an_overload_has_its_backlog_and_its_word_in_the_block() {
+        let (snapshot, now) = example::overloaded(4);
+        let lines = lines(&snapshot, now, Glyphs::Unicode);
+        let expected = [
+            "measuring  [######------------------------]  20 %  00:04 / 00:20",
+            "rate       1,000 of 2,000 req/s   behind 4,000 (2.0 s)   errors 0   open 50/50",
+            "response   p50 1.75 s  p99 2.00 s   p99: ▁▅▇█",
+            "OVERLOADED the server answers 1,000/s   pummel's thread 1 % busy",
+        ];
+        assert_eq!(lines, expected);
     }
 
     #[test]
-    fn doubt_is_said_as_a_whole() {
+    fn a_run_of_errors_is_called_failed_while_it_goes_on() {
         let (mut snapshot, now) = example::measuring();
-        snapshot.run_turns.stalls = 12_345;
-        snapshot.so_far.iter_mut().for_each(|so_far| so_far.is_trusted = false);
+        let last = |snapshot: &Snapshot| lines(snapshot, now, Glyphs::Ascii)[3].clone();
+        assert!(last(&snapshot).starts_with("generator  "), "{}", last(&snapshot));
+        let so_far = snapshot.so_far.as_mut().expect("figures so far");
+        so_far.counts.errors[Fault::Server as usize] += 2 * so_far.counts.ended();
+        assert!(last(&snapshot).starts_with("FAILED so far: 66.7 % of "), "{}", last(&snapshot));
+    }
+
+    #[test]
+    fn doubt_and_timeouts_are_said_as_a_whole() {
+        let (mut snapshot, now) = example::measuring();
+        snapshot.doubt = Some(Doubt { figure: "p50", since_ns: 41 * SECOND, until_ns: None, busy: None });
+        let so_far = snapshot.so_far.as_mut().expect("figures so far");
+        so_far.counts.errors[Fault::Timeout as usize] = 12;
         let lines = lines(&snapshot, now, Glyphs::Ascii);
-        assert!(lines[3].starts_with("generator  TIMES PARTLY ITS OWN   busy "), "{}", lines[3]);
-        assert!(lines[3].ends_with("stalls 12,345"), "{}", lines[3]);
+        assert!(
+            lines[1].ends_with(" req/s   behind 0   errors 0   timeouts 12   open 50/50"),
+            "{}",
+            lines[1]
+        );
+        assert_eq!(lines[3], "p50 NOT RELIABLE since 00:41   pummel's thread 12 % busy");
     }
 
     #[test]

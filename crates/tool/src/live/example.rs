@@ -6,7 +6,7 @@ use pummel_engine::run::MemberFacts;
 use pummel_logic::plan::{Arrivals, Clock, Group, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::rng;
-use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
+use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use pummel_measure::evidence::ServerCounts;
 use pummel_measure::evidence::server_stats::ServerInterval;
 use pummel_measure::interval::Interval;
@@ -14,6 +14,7 @@ use pummel_measure::measurement::{Keep, Measurement};
 use pummel_measure::parts::SlicePart;
 use pummel_measure::recorder::Sample;
 
+use crate::snapshot::backlog::OpenLoop;
 use crate::snapshot::{Identity, PlanFacts, Snapshot, Stage};
 
 /// A plan of open loop at a rate.
@@ -75,7 +76,7 @@ pub fn shared() -> Snapshot {
 /// A run of five minutes after 42 s, and the time of the monotonic clock.
 pub fn measuring() -> (Snapshot, Nanos) {
     let mut measurement = Measurement::new(["clients".to_owned()], Clock::Kernel, SECOND);
-    let plan = Plan::default();
+    let plan = plan_at(400.0);
     let started = 9_000 * SECOND;
     let mut snapshot = Snapshot {
         identity: Identity::default(),
@@ -85,6 +86,8 @@ pub fn measuring() -> (Snapshot, Nanos) {
             arrivals: "poisson".to_owned(),
             mix: vec![("get", 9.0), ("set", 1.0)],
             measured_ns: Some(300 * SECOND),
+            mode: "open",
+            open: Some(OpenLoop { connections: 50, slots: Some(50), requests_max: None }),
             ..PlanFacts::default()
         }),
         stage: Stage::Measure,
@@ -126,4 +129,63 @@ pub fn measuring() -> (Snapshot, Nanos) {
     }
     snapshot.message(started + 31 * SECOND, "stall of 4.1 ms");
     (snapshot, started + 42 * SECOND)
+}
+
+/// A run of 20 s after this many seconds, and the time of the monotonic clock: its server answers half of what it is asked, by 50
+/// connections that all wait for it.
+pub fn overloaded(seconds: u64) -> (Snapshot, Nanos) {
+    let mut plan = plan_at(2_000.0);
+    plan.groups[0].clients = 50;
+    let mut measurement = Measurement::new(["clients".to_owned()], Clock::Kernel, 60 * SECOND);
+    measurement.connections.asked = 50;
+    let started = 9_000 * SECOND;
+    let mut snapshot = Snapshot {
+        plan: Some(PlanFacts {
+            servers: vec!["cache1:11211".to_owned()],
+            rate: Some(2_000.0),
+            arrivals: "poisson".to_owned(),
+            mix: vec![("get", 9.0), ("set", 1.0)],
+            measured_ns: Some(20 * SECOND),
+            mode: "open",
+            open: OpenLoop::of(&plan),
+            ..PlanFacts::default()
+        }),
+        stage: Stage::Measure,
+        started_unix_ns: 1_700_000_000 * SECOND,
+        started,
+        workers_busy_ns: vec![0],
+        keeps_recent: true,
+        ..Snapshot::default()
+    };
+    for index in 0..seconds {
+        let mut interval = Interval::new([[Verb::Get, Verb::Set]]);
+        interval.restart(index, index * SECOND);
+        interval.end_ns = (index + 1) * SECOND;
+        interval.counters.turns.busy_ns = SECOND / 100;
+        for request in index * 1_000..(index + 1) * 1_000 {
+            let (due, arrived) = (request * MILLISECOND / 2, (request + 1) * MILLISECOND - 1);
+            let sent = due.max(arrived.saturating_sub(50 * MILLISECOND));
+            let (verb, outcome) = match request % 10 {
+                0 => (Verb::Set, Outcome::Stored),
+                _ => (Verb::Get, Outcome::Hit),
+            };
+            interval.groups[0].record(&Sample {
+                verb,
+                outcome,
+                keys: 1,
+                hits: u32::from(verb == Verb::Get),
+                due,
+                ready: sent,
+                sent,
+                arrived,
+                read: arrived,
+                noreply: false,
+            });
+        }
+        snapshot.add(&plan, &mut interval);
+        measurement.measured_ns = interval.end_ns;
+        measurement.add(&mut interval, Keep::Figures);
+        snapshot.slice(&plan, &measurement);
+    }
+    (snapshot, started + seconds * SECOND)
 }

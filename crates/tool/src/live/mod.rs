@@ -4,10 +4,11 @@ pub mod block;
 pub mod canvas;
 pub mod choice;
 #[cfg(test)]
-mod example;
+pub(crate) mod example;
 pub mod panels;
 pub mod screen;
 #[cfg(feature = "live")]
 #[allow(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod terminal;
+pub mod verdict;
 pub mod words;

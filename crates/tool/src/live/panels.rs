@@ -8,13 +8,14 @@ use pummel_measure::histogram::Sketch;
 use pummel_measure::measurement::{Slice, SliceOp};
 use pummel_measure::parts::SlicePart;
 use pummel_measure::recorder::{Counts, Span};
-use pummel_measure::summary::{Figures, QUANTILES, Quantile, time_text};
+use pummel_measure::summary::{Figures, QUANTILES, Quantile};
 
 use crate::live::block::known;
 use crate::live::canvas::{Canvas, Ink};
 use crate::live::choice::Choice;
-use crate::live::words::{Glyphs, busy_share, clock_text, shown};
+use crate::live::words::{Glyphs, clock_text, shown, time_words};
 use crate::snapshot::{Snapshot, SoFar};
+use pummel_measure::words::counted;
 use pummel_report::document::slice_rate;
 use pummel_report::numbers::grouped;
 
@@ -69,43 +70,77 @@ fn op_of<'a>(slice: &'a Slice, so_far: &SoFar, word: &str) -> Option<&'a SliceOp
     found.find(|(verb, _)| verb.name() == word).map(|(_, op)| op.as_ref())
 }
 
-/// Rates of the last interval and of the run, and beside them the quantiles of one operation.
-pub fn rates_and_times(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, place: Place) {
-    let (Some(slice), Some(so_far)) = (snapshot.recent.back(), &snapshot.so_far) else { return };
-    let now = slice.counts();
-    let (slice_s, run_s) = (seconds(slice.length_ns()), seconds(so_far.measured_ns));
-    let per_second = |count: u64, length_s: f64| match length_s > 0.0 {
-        true => grouped((count as f64 / length_s).round() as u64),
+/// A row of the table of rates: its name, the last interval, the run, and whether a reader has to look there.
+struct RateRow {
+    name: &'static str,
+    now: String,
+    run: String,
+    is_abnormal: bool,
+}
+
+impl RateRow {
+    fn new(name: &'static str, now: impl Into<String>, run: impl Into<String>) -> RateRow {
+        RateRow { name, now: now.into(), run: run.into(), is_abnormal: false }
+    }
+
+    /// A row of counts that are 0 where all is well.
+    fn of_counts(name: &'static str, now: u64, run: u64) -> RateRow {
+        RateRow { is_abnormal: run > 0, ..RateRow::new(name, grouped(now), grouped(run)) }
+    }
+}
+
+/// The rows of the table of rates: the last interval, and the run so far.
+fn rate_rows(snapshot: &Snapshot, slice: &Slice, so_far: &SoFar) -> Vec<RateRow> {
+    let (now, run) = (slice.counts(), &so_far.counts);
+    let run_s = seconds(so_far.measured_ns);
+    let of_run = match run_s > 0.0 {
+        true => grouped((run.completed as f64 / run_s).round() as u64),
         false => String::new(),
     };
-    let behind = |counts: &Counts| grouped(counts.requests() - counts.completed - counts.failed());
     let hits = |counts: &Counts| match counts.hits + counts.misses {
         0 => String::new(),
         keys => format!("{:.1}", counts.hits as f64 / keys as f64 * 100.0),
     };
-    let of_run = &so_far.counts;
-    let rows = [
-        (String::new(), "now".to_owned(), "run".to_owned()),
-        ("done/s".to_owned(), grouped(slice_rate(slice).round() as u64), per_second(of_run.completed, run_s)),
-        ("ended/s".to_owned(), per_second(now.ended(), slice_s), per_second(of_run.ended(), run_s)),
-        ("no answer".to_owned(), behind(&now), behind(of_run)),
-        ("errors".to_owned(), grouped(now.failed()), grouped(of_run.failed())),
-        ("hit %".to_owned(), hits(&now), hits(of_run)),
-    ];
+    let behind = snapshot.backlog.now().map(|point| RateRow {
+        is_abnormal: point.is_queue,
+        // Of a state the run has no sum: it has the greatest.
+        ..RateRow::new(
+            "behind",
+            grouped(point.behind),
+            grouped(snapshot.backlog.most().map_or(point.behind, |most| most.behind.max(point.behind))),
+        )
+    });
+    let timeouts = |counts: &Counts| counts.errors(Fault::Timeout);
+    let errors = |counts: &Counts| counts.failed() - timeouts(counts);
+    [
+        Some(RateRow::new("", "now", "run")),
+        Some(RateRow::new("req/s", grouped(slice_rate(slice).round() as u64), of_run)),
+        behind,
+        Some(RateRow::of_counts("errors", errors(&now), errors(run))),
+        Some(RateRow::of_counts("timeouts", timeouts(&now), timeouts(run))),
+        Some(RateRow::new("hit %", hits(&now), hits(run))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Rates of the last interval and of the run, and beside them the quantiles of one operation.
+pub fn rates_and_times(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, place: Place) {
+    let (Some(slice), Some(so_far)) = (snapshot.recent.back(), &snapshot.so_far) else { return };
     let is_wide = place.width >= WIDE;
-    for (row, (name, now, run)) in rows.iter().enumerate().take(place.height) {
-        let is_bad = name == "errors" && of_run.failed() > 0 || name == "no answer" && run != "0";
+    for (row, of) in rate_rows(snapshot, slice, so_far).iter().enumerate().take(place.height) {
         let ink = if row == 0 {
             Ink::Dim
-        } else if is_bad {
+        } else if of.is_abnormal {
             Ink::Wait
         } else {
             Ink::Plain
         };
-        canvas.put(place.x, place.top + row, name, Ink::Plain);
-        canvas.put_right(place.x + 17, place.top + row, now, ink);
+        canvas.put(place.x, place.top + row, of.name, Ink::Plain);
+        canvas.put_right(place.x + 17, place.top + row, &of.now, ink);
         if is_wide {
-            canvas.put_right(place.x + 27, place.top + row, run, ink);
+            canvas.put_right(place.x + 27, place.top + row, &of.run, ink);
         }
     }
     let width = if is_wide { RATES_WIDTH } else { RATES_WIDTH_NARROW };
@@ -120,8 +155,8 @@ fn times(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, place: Place)
     let Some((word, _, run)) = chosen(so_far, choice) else { return };
     let now = op_of(slice, so_far, word);
     let shown = |quantile: Quantile| match quantile {
-        Quantile::Known(ns) => time_text(ns),
-        Quantile::Above(ns) => format!("> {}", time_text(ns)),
+        Quantile::Known(ns) => time_words(ns),
+        Quantile::Above(ns) => format!("> {}", time_words(ns)),
         Quantile::Absent => String::new(),
     };
     let columns: [(&str, Span, bool, Ink); 7] = [
@@ -168,7 +203,8 @@ pub fn heat(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, place: Pla
     let columns = place.width.saturating_sub(SCALE_WIDTH);
     let skipped = snapshot.recent.len().saturating_sub(columns);
     let shown: Vec<_> = snapshot.recent.iter().skip(skipped).collect();
-    let heading = format!("{}, all operations, last {} intervals", span.name(), shown.len());
+    let last = counted(shown.len() as u64, "interval");
+    let heading = format!("{}, all operations, last {last}", span.name());
     canvas.heading((place.x, place.end()), place.top, &heading, "");
     let rows = place.height.saturating_sub(1);
     if rows == 0 {
@@ -183,7 +219,7 @@ pub fn heat(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, place: Pla
     for row in 0..rows.min(top - low + 1) {
         let y = place.top + 1 + row;
         let bound = Sketch::lowest_of((top - row) * per_row);
-        canvas.put_right(place.x + SCALE_WIDTH - 2, y, &time_text(bound), Ink::Dim);
+        canvas.put_right(place.x + SCALE_WIDTH - 2, y, &time_words(bound), Ink::Dim);
         canvas.put(place.x + SCALE_WIDTH - 1, y, "|", Ink::Dim);
     }
     for (column, counts) in cells.iter().enumerate() {
@@ -219,49 +255,82 @@ fn cells_of(slice: &Slice, span: Span) -> Vec<(usize, u64)> {
 /// Rates that differ by less than this share of the greatest do not fill the height of their line.
 const STEADY_SHARE: f64 = 0.1;
 
-/// The rate of the latest intervals as a line, from the least to the greatest of them, which the heading names.
-pub fn rate_line(canvas: &mut Canvas, snapshot: &Snapshot, place: Place, glyphs: Glyphs) {
-    let columns = place.width.saturating_sub(SCALE_WIDTH);
-    let skipped = snapshot.recent.len().saturating_sub(columns);
-    let rates: Vec<Option<f64>> =
-        snapshot.recent.iter().skip(skipped).map(|slice| Some(slice_rate(slice))).collect();
-    let (low, high) = rates
-        .iter()
-        .flatten()
-        .fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(*rate), high.max(*rate)));
-    let [least, greatest] = [low, high].map(|rate| grouped(rate.round() as u64));
-    let heading = match low < high && least != greatest {
-        true => format!("done/s, {least} to {greatest}"),
-        false => "done/s".to_owned(),
-    };
-    canvas.heading((place.x, place.end()), place.top, &heading, "");
-    canvas.put_right(place.x + SCALE_WIDTH - 2, place.top + 1, &greatest, Ink::Dim);
-    canvas.put(place.x + SCALE_WIDTH - 1, place.top + 1, "|", Ink::Dim);
-    canvas.put(
-        place.x + SCALE_WIDTH,
-        place.top + 1,
-        &glyphs.sparkline(&rates, high * STEADY_SHARE),
-        Ink::Plain,
-    );
+/// The latest values that have room in a chart of this width.
+fn latest<T>(values: impl ExactSizeIterator<Item = T>, width: usize) -> impl Iterator<Item = T> {
+    let skipped = values.len().saturating_sub(width.saturating_sub(SCALE_WIDTH));
+    values.skip(skipped)
 }
 
-/// The generator and its connections.
-pub fn generator(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
-    let heading = match &snapshot.so_far {
-        Some(so_far) if so_far.is_trusted && so_far.has_figures_of_lag => {
-            "generator: times up to p99 are reliable so far"
-        }
-        Some(so_far) if so_far.is_trusted => "generator: times are reliable so far",
-        Some(_) => "generator: TIMES ARE PARTLY ITS OWN",
-        None => "generator",
-    };
+/// A chart of one line: its heading, the label of its scale, and its picture.
+fn chart(canvas: &mut Canvas, place: Place, heading: &str, scale: &str, picture: &str) {
     canvas.heading((place.x, place.end()), place.top, heading, "");
+    canvas.put_right(place.x + SCALE_WIDTH - 2, place.top + 1, scale, Ink::Dim);
+    canvas.put(place.x + SCALE_WIDTH - 1, place.top + 1, "|", Ink::Dim);
+    canvas.put(place.x + SCALE_WIDTH, place.top + 1, picture, Ink::Plain);
+}
+
+/// The least and the greatest of some values; `None` where there are none.
+fn ends(values: &[Option<f64>]) -> Option<(f64, f64)> {
+    let mut known = values.iter().flatten();
+    let first = *known.next()?;
+    Some(known.fold((first, first), |(low, high), value| (low.min(*value), high.max(*value))))
+}
+
+/// The rate of the latest intervals as a line, from the least to the greatest of them, which the heading names.
+pub fn rate_line(canvas: &mut Canvas, snapshot: &Snapshot, place: Place, glyphs: Glyphs) {
+    let rates = latest(snapshot.recent.iter(), place.width);
+    let rates: Vec<Option<f64>> = rates.map(|slice| Some(slice_rate(slice))).collect();
+    let (low, high) = ends(&rates).unwrap_or_default();
+    let [least, greatest] = [low, high].map(|rate| grouped(rate.round() as u64));
+    let heading = match least != greatest {
+        true => format!("req/s, {least} to {greatest}"),
+        false => "req/s".to_owned(),
+    };
+    let picture = glyphs.sparkline(&rates, high * STEADY_SHARE);
+    chart(canvas, place, &heading, &greatest, &picture);
+}
+
+/// The backlog of the latest intervals as a line, from nothing to the greatest of them.
+pub fn behind_line(canvas: &mut Canvas, snapshot: &Snapshot, place: Place, glyphs: Glyphs) {
+    let points = latest(snapshot.backlog.points().iter(), place.width);
+    let behind: Vec<Option<f64>> = points.map(|point| Some(point.behind as f64)).collect();
+    let (_, high) = ends(&behind).unwrap_or_default();
+    let greatest = grouped(high as u64);
+    let heading = format!("behind, up to {greatest}");
+    let picture = glyphs.sparkline_from(0.0, &behind);
+    chart(canvas, place, &heading, &greatest, &picture);
+}
+
+/// The CPU time of the servers in the latest intervals as a line, from nothing to the greatest of them.
+pub fn cores_line(canvas: &mut Canvas, snapshot: &Snapshot, place: Place, glyphs: Glyphs) {
+    let cores: Vec<Option<f64>> = latest(snapshot.server_cores.iter().copied(), place.width).collect();
+    let (_, high) = ends(&cores).unwrap_or_default();
+    let several = snapshot.server_intervals.iter().flatten().count() > 1;
+    let heading = format!("{} CPU, up to {high:.2} cores", if several { "servers'" } else { "server" });
+    let picture = glyphs.sparkline_from(0.0, &cores);
+    chart(canvas, place, &heading, &format!("{high:.2}"), &picture);
+}
+
+/// The generator and its connections, and the last message, where no panel of messages stands beside it.
+pub fn generator_and_message(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
+    let used = generator(canvas, snapshot, place);
+    if used + 1 < place.height {
+        let last = snapshot.messages.back();
+        let words =
+            last.map_or_else(|| "no messages".to_owned(), |(at_s, words)| message(*at_s, words, place.width));
+        canvas.put(place.x, place.top + 1 + used, &words, Ink::Plain);
+    }
+}
+
+/// The generator and its connections. Returns the number of lines below the heading.
+pub fn generator(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) -> usize {
+    canvas.heading((place.x, place.end()), place.top, "pummel", "");
     let now =
         snapshot.recent.back().and_then(|slice| slice.ops.values().max_by_key(|op| op.counts.requests()));
     let time =
-        |span| now.and_then(|op| known(op, span, "p99")).map_or_else(|| "unknown".to_owned(), time_text);
+        |span| now.and_then(|op| known(op, span, "p99")).map_or_else(|| "unknown".to_owned(), time_words);
     let busy =
-        busy_share(snapshot).map_or_else(|| "unknown".to_owned(), |share| format!("{:.0} %", share * 100.0));
+        snapshot.busy_share().map_or_else(|| "unknown".to_owned(), |share| format!("{:.0} %", share * 100.0));
     let connections = snapshot.connections;
     let open = match (connections.open, connections.asked) {
         (Some(open), Some(asked)) => format!("{} of {}", grouped(open), grouped(asked)),
@@ -300,15 +369,10 @@ pub fn generator(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
         None => lines.extend([Some(of_connections), of_servers].into_iter().flatten()),
     }
     lines.extend(goals);
-    if lines.len() < place.height.saturating_sub(1) {
-        let last = snapshot.messages.back();
-        lines.push(
-            last.map_or_else(|| "no messages".to_owned(), |(at_s, words)| message(*at_s, words, place.width)),
-        );
-    }
     for (row, line) in lines.iter().enumerate().take(place.height.saturating_sub(1)) {
         canvas.put(place.x, place.top + 1 + row, &shown(line, place.width), Ink::Plain);
     }
+    lines.len()
 }
 
 /// The servers' statistics of their last intervals; `None` if they are not asked within the measured phases.
@@ -390,7 +454,7 @@ struct PartTable {
 }
 
 /// Columns of the figures of a table of agents or servers.
-const PART_COLUMNS: [(&str, usize); 4] = [("done/s", 9), ("failed", 7), ("p50", 8), ("p99", 8)];
+const PART_COLUMNS: [(&str, usize); 4] = [("req/s", 9), ("failed", 7), ("p50", 8), ("p99", 8)];
 
 /// Columns of agents alone.
 const AGENT_COLUMNS: [(&str, usize); 3] = [("lag p99", 8), ("busy", 6), ("clock", 10)];
@@ -454,7 +518,7 @@ fn parts(canvas: &mut Canvas, place: Place, table: PartTable, length_s: f64) {
 }
 
 fn known_time(ns: Option<Nanos>) -> String {
-    ns.map_or_else(|| "unknown".to_owned(), time_text)
+    ns.map_or_else(|| "unknown".to_owned(), time_words)
 }
 
 /// The processes of a distributed run in the last interval: rate, failures, response, lag, how busy their workers were, the error of
@@ -466,7 +530,7 @@ pub fn agents(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
         let part = slice.and_then(|slice| slice.members.get(number)).copied();
         let clock = match member.is_lost {
             true => "LOST".to_owned(),
-            false => format!("+-{}", time_text(member.clock_error_ns)),
+            false => format!("+-{}", time_words(member.clock_error_ns)),
         };
         let [lag, busy] = part.map_or_else(Default::default, |part| {
             let time_ns = length_ns as f64 * f64::from(member.threads);

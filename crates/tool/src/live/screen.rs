@@ -6,6 +6,7 @@ use crate::live::block;
 use crate::live::canvas::{Canvas, Ink};
 use crate::live::choice::Choice;
 use crate::live::panels::{self, Place};
+use crate::live::verdict;
 use crate::live::words::{Glyphs, bar, clock_text, elapsed_ns, pace_words, share_done, shown, stage_word};
 use crate::snapshot::Snapshot;
 
@@ -17,6 +18,15 @@ pub const LEAST: (usize, usize) = (40, 8);
 
 /// The size from which on everything is shown at once.
 pub const LARGE: (usize, usize) = (120, 40);
+
+/// The line of the verdict, below the load and its progress.
+const VERDICT_ROW: usize = 2;
+
+/// The first row of the tables.
+const TABLES_TOP: usize = VERDICT_ROW + 1;
+
+/// Intervals for which a screen shows that there was a backlog.
+const BEHIND_SHOWN: usize = 10;
 
 /// Draws the state at this time of the monotonic clock.
 pub fn draw(snapshot: &Snapshot, choice: Choice, now: Nanos, size: (usize, usize), glyphs: Glyphs) -> Canvas {
@@ -33,6 +43,7 @@ pub fn draw(snapshot: &Snapshot, choice: Choice, now: Nanos, size: (usize, usize
         return canvas;
     }
     head(&mut canvas, snapshot, now);
+    verdict::draw(&mut canvas, snapshot, VERDICT_ROW);
     keys(&mut canvas, choice, snapshot.is_steerable);
     let below = height - 1;
     if width >= LARGE.0 && height >= LARGE.1 {
@@ -104,7 +115,7 @@ fn help(canvas: &mut Canvas, is_steerable: bool) {
         "space       freeze the screen, and resume",
         "o           show the times of the next operation",
         "s           switch the heat map between response and service",
-        "tab, a      show the next of the lower panels: generator, errors, messages, and",
+        "tab, a      show the next of the lower panels: pummel, errors, messages, and",
         "            misses by cause, agents and servers if there are some",
         "Ctrl-Z      suspend the process; fg resumes it",
         "?           this help, and back",
@@ -125,9 +136,59 @@ fn help(canvas: &mut Canvas, is_steerable: bool) {
 /// A panel, drawn into its place.
 type Panel = fn(&mut Canvas, &Snapshot, Place);
 
-/// The lower panels that a small screen shows one at a time: those that have content in this run.
+/// A chart of one line, drawn into its place.
+type Chart = fn(&mut Canvas, &Snapshot, Place, Glyphs);
+
+/// Rows of a chart of one line, with its heading.
+const CHART_ROWS: usize = 2;
+
+/// The charts of one line that have room in so many rows, from the first to the last: the backlog where there is one, the
+/// rate, and the CPU of the servers where it is known.
+fn charts(snapshot: &Snapshot, rows: usize) -> Vec<Chart> {
+    let room = rows / CHART_ROWS;
+    let has_cores = snapshot.server_cores.iter().any(Option::is_some);
+    let mut charts: Vec<Chart> = Vec::new();
+    // Where there is room for one alone, it is that of the backlog.
+    if !is_behind(snapshot) || room > 1 {
+        charts.push(panels::rate_line);
+    }
+    if is_behind(snapshot) {
+        charts.push(panels::behind_line);
+    }
+    if has_cores {
+        charts.push(panels::cores_line);
+    }
+    charts.truncate(room);
+    charts
+}
+
+/// Draws charts one below the other, from a row on. Returns the row below them.
+fn draw_charts(
+    canvas: &mut Canvas,
+    snapshot: &Snapshot,
+    charts: &[Chart],
+    mut top: usize,
+    glyphs: Glyphs,
+) -> usize {
+    for chart in charts {
+        chart(canvas, snapshot, Place { x: 0, top, width: canvas.width(), height: CHART_ROWS }, glyphs);
+        top += CHART_ROWS;
+    }
+    top
+}
+
+/// Whether there is a backlog, or was one just now.
+fn is_behind(snapshot: &Snapshot) -> bool {
+    snapshot.backlog.points().iter().rev().take(BEHIND_SHOWN).any(|point| point.is_queue)
+}
+
+/// The lower panels that a small screen shows one at a time: those that have content in this run. Beside a backlog the messages
+/// come first.
 fn lower_panels(snapshot: &Snapshot) -> Vec<Panel> {
-    let mut panels: Vec<Panel> = vec![panels::generator, panels::errors, panels::messages];
+    let mut panels: Vec<Panel> = vec![panels::generator_and_message, panels::errors, panels::messages];
+    if is_behind(snapshot) {
+        panels.reverse();
+    }
     if has_causes(snapshot) {
         panels.push(panels::misses);
     }
@@ -159,24 +220,21 @@ fn has_servers(snapshot: &Snapshot) -> bool {
 fn small(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, below: usize, glyphs: Glyphs) {
     let width = canvas.width();
     let place = |top: usize, height: usize| Place { x: 0, top, width, height };
-    let tables = 6.min(below.saturating_sub(2));
-    panels::rates_and_times(canvas, snapshot, choice, place(2, tables));
-    let mut top = 2 + tables;
+    let tables = 6.min(below.saturating_sub(TABLES_TOP));
+    panels::rates_and_times(canvas, snapshot, choice, place(TABLES_TOP, tables));
+    let mut top = TABLES_TOP + tables;
     let left = below - top;
-    // A heading and three lines, the last of which is the last message.
-    let panel = if canvas.height() >= FULL.1 { 4 } else { 3.min(left) };
-    let rate = if left >= panel + 2 { 2 } else { 0 };
-    let heat = left - panel - rate;
+    // A heading and three lines, the last of which is the last message; two messages beside the chart of a backlog.
+    let panel = if canvas.height() >= FULL.1 && !is_behind(snapshot) { 4 } else { 3.min(left) };
+    let charts = charts(snapshot, left - panel);
+    let heat = left - panel - CHART_ROWS * charts.len();
     // A heading and two rows at least; without the picture, the panel has what is left.
     let (heat, panel) = if heat >= 3 { (heat, panel) } else { (0, panel + heat) };
     if heat > 0 {
         panels::heat(canvas, snapshot, choice, place(top, heat), glyphs);
         top += heat;
     }
-    if rate > 0 {
-        panels::rate_line(canvas, snapshot, place(top, rate), glyphs);
-        top += rate;
-    }
+    top = draw_charts(canvas, snapshot, &charts, top, glyphs);
     let which = lower_panels(snapshot);
     if panel > 0 {
         which[choice.panel % which.len()](canvas, snapshot, place(top, panel));
@@ -187,14 +245,16 @@ fn small(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, below: usize,
 fn large(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, below: usize, glyphs: Glyphs) {
     let width = canvas.width();
     let split = width * 11 / 20;
-    panels::rates_and_times(canvas, snapshot, choice, Place { x: 0, top: 2, width, height: 6 });
+    panels::rates_and_times(canvas, snapshot, choice, Place { x: 0, top: TABLES_TOP, width, height: 6 });
     let has_parts = has_agents(snapshot) || has_servers(snapshot);
     // Beside the pictures: the generator and errors, agents and servers where there are some, messages.
     let bottom = if has_parts { 5 + 7 + 5 } else { 6 + 6 };
-    let heat_end = below - bottom - 2;
-    panels::heat(canvas, snapshot, choice, Place { x: 0, top: 8, width, height: heat_end - 8 }, glyphs);
-    panels::rate_line(canvas, snapshot, Place { x: 0, top: heat_end, width, height: 2 }, glyphs);
-    let mut top = below - bottom;
+    let (heat_top, mut top) = (TABLES_TOP + 6, below - bottom);
+    let charts = charts(snapshot, top - heat_top);
+    let heat_end = top - CHART_ROWS * charts.len();
+    let heat = Place { x: 0, top: heat_top, width, height: heat_end - heat_top };
+    panels::heat(canvas, snapshot, choice, heat, glyphs);
+    draw_charts(canvas, snapshot, &charts, heat_end, glyphs);
     let height = if has_parts { 5 } else { 6 };
     let beside = |top: usize, height: usize| {
         (Place { x: 0, top, width: split - 1, height }, Place { x: split, top, width: width - split, height })
@@ -241,6 +301,7 @@ mod tests {
 
     use super::*;
     use crate::live::example;
+    use pummel_report::numbers::grouped;
 
     /// Fails unless a screen equals the stored one; with `PUMMEL_BLESS` set the screen is stored.
     #[track_caller]
@@ -261,11 +322,68 @@ mod tests {
             let canvas = draw(&snapshot, Choice::default(), now, (width, height), Glyphs::Ascii);
             is_stored(&format!("{width}x{height}.txt"), &canvas);
         }
+        let (overloaded, now_of_overload) = example::overloaded(5);
+        for (width, height) in [FULL, (140, 45)] {
+            let size = (width, height);
+            let canvas = draw(&overloaded, Choice::default(), now_of_overload, size, Glyphs::Ascii);
+            is_stored(&format!("{width}x{height}-overload.txt"), &canvas);
+        }
         let shared = example::shared();
         let choice = |panel| Choice { panel, ..Choice::default() };
         is_stored("120x40-agents.txt", &draw(&shared, choice(0), now, LARGE, Glyphs::Ascii));
         is_stored("80x24-agents.txt", &draw(&shared, choice(3), now, FULL, Glyphs::Ascii));
         is_stored("80x24-servers.txt", &draw(&shared, choice(4), now, FULL, Glyphs::Ascii));
+    }
+
+    #[test]
+    fn an_overload_is_on_the_screen_and_nothing_says_that_all_is_well() {
+        for seconds in 1..=20 {
+            let (snapshot, now) = example::overloaded(seconds);
+            for size in [FULL, (140, 45)] {
+                let text = draw(&snapshot, Choice::default(), now, size, Glyphs::Ascii).text();
+                let behind = grouped(1_000 * seconds);
+                for words in [
+                    format!("behind {behind} ("),
+                    format!("behind{behind:>11}{behind:>10}   p90"),
+                    format!("--- behind, up to {behind} ---"),
+                    "00:01  all 50 connections are busy, requests wait for one\n".to_owned(),
+                ] {
+                    assert!(text.contains(&words), "{seconds} s, {words}: {text}");
+                }
+                if seconds > 1 {
+                    let verdict = "\nOVERLOADED  1,000/s answered of 2,000 asked; behind ";
+                    assert!(text.contains(verdict), "{seconds} s: {text}");
+                    let message = "00:02  the server does not keep up: 2,000/s asked, 1,000/s answered\n";
+                    assert_eq!(text.matches(message).count(), 1, "{seconds} s: {text}");
+                }
+                for soothing in ["nothing at its limit", "reliable so far", "no messages", "no answer"] {
+                    assert!(!text.contains(soothing), "{seconds} s, {soothing}: {text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn panels_of_the_generator_are_reached_beside_a_backlog_too() {
+        let (snapshot, now) = example::overloaded(5);
+        let text = |panel| {
+            let choice = Choice { panel, ..Choice::default() };
+            draw(&snapshot, choice, now, FULL, Glyphs::Ascii).text()
+        };
+        for (panel, heading) in ["--- messages ---", "--- errors ---", "--- pummel ---"].iter().enumerate() {
+            assert!(text(panel).contains(heading), "{}", text(panel));
+        }
+    }
+
+    #[test]
+    fn the_cpu_of_the_servers_has_a_chart_on_the_axis_of_the_rates() {
+        let (mut snapshot, now) = example::measuring();
+        snapshot.server_cores = (0..42).map(|at| (at > 0).then_some(f64::from(at) / 50.0)).collect();
+        for size in [FULL, LARGE] {
+            let text = draw(&snapshot, Choice::default(), now, size, Glyphs::Ascii).text();
+            assert!(text.contains("--- server CPU, up to 0.82 cores ---"), "{text}");
+            assert!(text.contains("\n    0.82 | __"), "{text}");
+        }
     }
 
     #[test]
@@ -316,7 +434,7 @@ mod tests {
         let page = fs::read_to_string(folder.join("../../docs/LIVE.md")).expect("the page is there");
         let plain = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
         let shown: Vec<String> = page.split("```\n").skip(1).step_by(2).map(plain).collect();
-        for name in ["80x24.txt", "120x40.txt"] {
+        for name in ["80x24.txt", "80x24-overload.txt", "120x40.txt"] {
             let stored =
                 fs::read_to_string(folder.join("src/live/screens").join(name)).expect("it is stored");
             assert!(shown.contains(&plain(&stored)), "docs/LIVE.md does not show {name}");
@@ -328,12 +446,12 @@ mod tests {
         let (mut snapshot, now) = example::measuring();
         snapshot.is_steerable = true;
         let text = |snapshot: &Snapshot| draw(snapshot, Choice::default(), now, LARGE, Glyphs::Ascii).text();
-        assert!(text(&snapshot).contains("open 400/s poisson"), "{}", text(&snapshot));
+        assert!(text(&snapshot).contains("open 400/s "), "{}", text(&snapshot));
         assert!(text(&snapshot).contains("p pause   + - * / rate"), "{}", text(&snapshot));
         let mut plan = example::plan_at(400.0);
         plan.changes.rate = Some(steps(400.0, &[RatePoint { at_ns: 41 * SECOND, rate: 0.0 }]));
         snapshot.steered(&plan, Some(420.0));
-        assert!(text(&snapshot).contains("open 0/s poisson, PAUSED at 420/s"), "{}", text(&snapshot));
+        assert!(text(&snapshot).contains("open 0/s, PAUSED at 420/s"), "{}", text(&snapshot));
     }
 
     #[test]
@@ -341,11 +459,12 @@ mod tests {
         let (snapshot, now) = example::measuring();
         let empty = Snapshot::default();
         let shared = example::shared();
+        let (overloaded, _) = example::overloaded(3);
         for width in [0, 1, 39, 40, 41, 60, 79, 80, 119, 120, 200] {
             for height in 0..45 {
                 for panel in 0..6 {
                     let choice = Choice { panel, op: panel, shows_service: panel == 1, ..Choice::default() };
-                    for of in [&snapshot, &shared, &empty] {
+                    for of in [&snapshot, &shared, &overloaded, &empty] {
                         let canvas = draw(of, choice, now, (width, height), Glyphs::Unicode);
                         assert_eq!((canvas.width(), canvas.height()), (width, height));
                     }
@@ -360,7 +479,7 @@ mod tests {
         let text = |choice| draw(&snapshot, choice, now, FULL, Glyphs::Ascii).text();
         let first = text(Choice::default());
         assert!(first.contains("get 90 set 10") && first.contains("response, all operations"), "{first}");
-        let op = |choice| text(choice).lines().nth(2).map(|line| line[30..33].to_owned());
+        let op = |choice| text(choice).lines().nth(3).map(|line| line[30..33].to_owned());
         assert_eq!(op(Choice::default()).as_deref(), Some("get"));
         assert_eq!(op(Choice { op: 1, ..Choice::default() }).as_deref(), Some("set"));
         assert_eq!(op(Choice { op: 2, ..Choice::default() }).as_deref(), Some("get"));

@@ -1,9 +1,11 @@
 //! The words and glyphs that the block and the screen share.
 
-use pummel_logic::time::{Nanos, SECOND};
+use pummel_logic::plan::Arrivals;
+use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
 
 use crate::snapshot::{PlanFacts, Snapshot, Stage};
 use pummel_report::numbers::grouped;
+use pummel_report::view::cells;
 use pummel_report::visible::is_hidden;
 
 /// Which glyphs a terminal shows.
@@ -36,9 +38,18 @@ impl Glyphs {
         let known = values.iter().flatten();
         let (low, high) =
             known.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(*value), high.max(*value)));
+        self.picture(values, low, (high - low).max(least_height))
+    }
+
+    /// A picture of numbers, each between `low` and the greatest of them; a blank for one that is not known.
+    pub fn sparkline_from(self, low: f64, values: &[Option<f64>]) -> String {
+        let high = values.iter().flatten().fold(low, |high, value| high.max(*value));
+        self.picture(values, low, high - low)
+    }
+
+    fn picture(self, values: &[Option<f64>], low: f64, height: f64) -> String {
         let levels = self.levels();
         let mark = |value: f64| {
-            let height = (high - low).max(least_height);
             let share = if height > 0.0 { (value - low) / height } else { 0.0 };
             levels[((share * (levels.len() - 1) as f64).round() as usize).min(levels.len() - 1)]
         };
@@ -107,27 +118,38 @@ pub fn shown(text: &str, chars_max: usize) -> String {
     kept
 }
 
-/// The share of their time for which the workers were busy in the last interval, from 0 to 1; `None` where their number is not
-/// known.
-pub fn busy_share(snapshot: &Snapshot) -> Option<f64> {
-    let slice = snapshot.recent.back()?;
-    let workers = snapshot.workers_busy_ns.len();
-    let time_ns = slice.length_ns() as f64 * workers as f64;
-    (time_ns > 0.0).then(|| slice.counters.turns.busy_ns as f64 / time_ns)
+/// A time as the report prints it, such as `63.5 ms`.
+pub fn time_words(ns: Nanos) -> String {
+    cells::time(ns as f64 / MICROSECOND as f64)
 }
 
-/// The rate that is asked for at this time of the monotonic clock, in words.
+/// A backlog with the time in which so many requests become due, such as `5,400 (2.7 s)`.
+pub fn behind_words(behind: u64, asked: Option<f64>) -> String {
+    let time_s = asked.filter(|asked| *asked > 0.0 && behind > 0).map(|asked| behind as f64 / asked);
+    let words = time_s.map(|s| match s {
+        s if s >= 99.5 => format!(" ({} s)", grouped(s.round() as u64)),
+        s if s >= 0.95 => format!(" ({s:.1} s)"),
+        s if s >= 0.000_95 => format!(" ({:.0} ms)", s * 1e3),
+        _ => String::new(),
+    });
+    format!("{}{}", grouped(behind), words.unwrap_or_default())
+}
+
+/// The rate that is asked for at this time of the monotonic clock, in words. Random arrivals are the default, and are not said.
 pub fn pace_words(snapshot: &Snapshot, plan: &PlanFacts, now: Nanos) -> String {
     let rate = |rate: f64| grouped(rate.round() as u64);
+    let is_default = plan.arrivals == Arrivals::Poisson.to_string();
+    let arrivals =
+        |before: &str| if is_default { String::new() } else { format!("{before}{}", plan.arrivals) };
     match (snapshot.asked_rate(now), plan.mode) {
         (Some(asked), _) => {
             let paused = snapshot
                 .resumes_at
                 .map_or_else(String::new, |resumes| format!(", PAUSED at {}/s", rate(resumes)));
-            format!("open {}/s {}{paused}", rate(asked), plan.arrivals)
+            format!("open {}/s{}{paused}", rate(asked), arrivals(" "))
         }
         // Clients come by a process of their own.
-        (None, "open") => format!("open, {}", plan.arrivals),
+        (None, "open") => format!("open{}", arrivals(", ")),
         (None, _) => "closed loop".to_owned(),
     }
 }
@@ -144,6 +166,8 @@ mod tests {
         assert_eq!(Glyphs::Unicode.sparkline(&values, 16.0), "▁ ▃▅", "little is not drawn as much");
         assert_eq!(Glyphs::Ascii.sparkline(&[Some(3.0), Some(3.0)], 0.0), "__");
         assert_eq!(Glyphs::Ascii.sparkline(&[], 1.0), "");
+        assert_eq!(Glyphs::Ascii.sparkline_from(0.0, &[Some(4.0), None, Some(8.0)]), "= %");
+        assert_eq!(Glyphs::Ascii.sparkline_from(0.0, &[Some(0.0)]), "_");
     }
 
     #[test]
@@ -156,6 +180,10 @@ mod tests {
             (bar(0.5, 4), bar(1.0, 4), bar(0.0, 4)),
             ("[##--]".to_owned(), "[####]".to_owned(), "[----]".to_owned())
         );
+        assert_eq!([0, 850, 27_130, 63_472_000].map(time_words), ["0", "0.85 us", "27.1 us", "63.5 ms"]);
+        let behind = [5_400, 300, 1, 400_000].map(|behind| behind_words(behind, Some(2_000.0)));
+        assert_eq!(behind, ["5,400 (2.7 s)", "300 (150 ms)", "1", "400,000 (200 s)"]);
+        assert_eq!((behind_words(0, Some(9.0)), behind_words(7, None)), ("0".to_owned(), "7".to_owned()));
         assert_eq!(shown("a\x1b[2Jb", 10), "a?[2Jb");
         assert_eq!(shown("abcdefgh", 5), "abc..");
         assert_eq!(Glyphs::of_locale("de_DE.UTF-8"), Glyphs::Unicode);

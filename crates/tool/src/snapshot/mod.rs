@@ -3,7 +3,9 @@
 //! The thread that collects a run makes it from whole intervals, once for each, so that no worker does anything for it.
 //! Counts of the measured phases add up over all runs of the job and never fall.
 
+pub mod backlog;
 pub mod buckets;
+pub mod doubt;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,18 +15,23 @@ use pummel_engine::worker::messages::ConnectionEvent;
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::{Arrivals, Clock, Goal, Group, Phase, Plan, Work};
-use pummel_logic::protocol::Verb;
-use pummel_logic::time::{Nanos, SECOND};
+use pummel_logic::protocol::{Fault, Verb};
+use pummel_logic::time::{Nanos, SECOND, seconds};
 use pummel_measure::counters::{Counters, Turns};
 use pummel_measure::evidence::server_stats::ServerInterval;
 use pummel_measure::interval::Interval;
-use pummel_measure::limit::{Case, Limit};
+use pummel_measure::limit::{Case, FULL_SHARE, KeptBack, Limit};
 use pummel_measure::measurement::{Measurement, Slice, Status};
 use pummel_measure::recorder::{Counts, OpRecord, Span};
 use pummel_measure::summary::{Figures, QUANTILES, Summary};
 use pummel_measure::trust::Trust;
+use pummel_measure::words::counted;
+use pummel_report::numbers::grouped;
+use pummel_report::view::cells;
 
+use self::backlog::{Backlog, IntervalEnd, OpenLoop, Rates};
 use self::buckets::TimeBuckets;
+use self::doubt::{Doubt, doubted_figure};
 
 /// The latest intervals that are kept, for pictures of the last minutes.
 const RECENT_MAX: usize = 240;
@@ -119,6 +126,12 @@ pub struct Snapshot {
     pub result: Option<RunResult>,
     /// The latest intervals of the run under way, the oldest first, at most [`RECENT_MAX`]; empty unless they are asked for.
     pub recent: VecDeque<Arc<Slice>>,
+    /// The backlog of the run under way; empty in closed loop, and unless it is asked for.
+    pub backlog: Backlog,
+    /// CPU time of all servers together in cores, as of each of [`Snapshot::recent`]; `None` where no server told it.
+    pub server_cores: VecDeque<Option<f64>>,
+    /// The doubt about the times of the run under way, once there was one.
+    pub doubt: Option<Doubt>,
     /// The figures of the run under way so far; `None` before its first interval, and unless they are asked for.
     pub so_far: Option<SoFar>,
     /// How long the measured phase of the run that is over took, in nanoseconds; 0 before its end.
@@ -132,12 +145,23 @@ pub struct Snapshot {
     pub is_steerable: bool,
     /// While the run is paused by hand: the requests per second at which it will resume.
     pub resumes_at: Option<f64>,
-    /// Whether [`Snapshot::recent`] and [`Snapshot::so_far`] are kept.
+    /// Whether [`Snapshot::recent`], [`Snapshot::so_far`] and what follows from them are kept.
     pub keeps_recent: bool,
     /// Whether [`Snapshot::ops`] is kept.
     pub keeps_ops: bool,
     /// The latest notices and losses of the run under way, with their seconds since the measured phase began, the oldest first.
     pub messages: VecDeque<(f64, String)>,
+    /// The messages of which a run has each only once.
+    pub told: Told,
+}
+
+/// The messages that a run under way has once, as far as they were told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told {
+    timeouts: bool,
+    overload: bool,
+    slots: bool,
+    silence: bool,
 }
 
 /// The displayed facts of a run's plan.
@@ -161,6 +185,8 @@ pub struct PlanFacts {
     pub rate: Option<f64>,
     /// Requests per second that are asked for in this process where they change; `None` where they do not.
     pub changing: Option<ChangingRate>,
+    /// The clients, where their requests are due at times that no reply changes, and all of them are in this view.
+    pub open: Option<OpenLoop>,
     /// The operations of the measured mix and their weights.
     pub mix: Vec<(&'static str, f64)>,
     /// Length of the measured phases, in nanoseconds; `None` where no time ends them.
@@ -195,6 +221,11 @@ impl ChangingRate {
         let curve = Arc::new(RateCurve::in_phase(plan, measured, rate));
         let others = rates_of(plan, share).skip(1).flatten().sum();
         Some(ChangingRate { curve, part: part_of(plan.groups.first()?, 0, share), others })
+    }
+
+    /// Requests of all clients of this process that are due so long after the beginning of the measured phase.
+    pub fn requests_before(&self, since_ns: Nanos) -> f64 {
+        self.curve.requests_before(since_ns) * self.part + self.others * seconds(since_ns)
     }
 
     /// The rate of all clients of this process so long after the beginning of the measured phase.
@@ -262,6 +293,14 @@ pub struct SoFar {
     pub is_trusted: bool,
     /// Whether a figure of the response is lag for half or more.
     pub has_figures_of_lag: bool,
+    /// The figure of the response that is doubtful, where the times are not trusted: the median before all others.
+    pub doubted: Option<&'static str>,
+    /// Whether a visible part of the responses is wait, or delay of the generator.
+    pub has_waits: bool,
+    /// Whether late requests of the generator made the wait.
+    pub is_lag_the_wait: bool,
+    /// Whether all clients ask again as soon as they are answered.
+    pub is_closed: bool,
     /// Length of the measured phase so far, in nanoseconds.
     pub measured_ns: Nanos,
 }
@@ -279,12 +318,17 @@ impl SoFar {
         let of = |(verb, op): (Verb, &OpRecord)| {
             (plan.name_of(verb), op.counts, Figures::of_op(op, measured.timeout_ns))
         };
-        let trust = Trust::of(&Case::of(measured, plan, &all), &figures, &ops);
+        let case = Case::of(measured, plan, &all);
+        let trust = Trust::of(&case, &figures, &ops);
         SoFar {
             ops: ops.iter().map(of).collect(),
             counts: all.counts,
             is_trusted: trust.ok,
-            has_figures_of_lag: !trust.mostly_lag.is_empty(),
+            has_figures_of_lag: trust.mostly_lag.iter().any(|name| *name != "min"),
+            doubted: doubted_figure(&trust),
+            has_waits: case.waits().is_some() || KeptBack::of(&case).is_much(&case),
+            is_lag_the_wait: case.lag_made_the_wait(),
+            is_closed: case.is_closed,
             figures,
             measured_ns: measured.measured_ns,
         }
@@ -411,6 +455,8 @@ impl Snapshot {
         self.stage = Stage::Connecting;
         self.progress = None;
         self.recent.clear();
+        self.server_cores.clear();
+        (self.backlog, self.doubt, self.told) = (Backlog::default(), None, Told::default());
         self.so_far = None;
         self.messages.clear();
         self.run_turns = Turns::default();
@@ -503,13 +549,115 @@ impl Snapshot {
         {
             if self.recent.len() == RECENT_MAX {
                 self.recent.pop_front();
+                self.server_cores.pop_front();
             }
             self.recent.push_back(Arc::new(slice.clone()));
+            self.server_cores.push_back(self.cores_of_servers());
+            self.follow_backlog(slice);
             let is_stale = |last: &SoFar| so_far.measured_ns >= last.measured_ns + SO_FAR_NS;
             if self.so_far.as_ref().is_none_or(is_stale) {
-                self.so_far = Some(SoFar::of(plan, so_far));
+                let figures = SoFar::of(plan, so_far);
+                let busy = self.busy_share();
+                self.doubt = Doubt::follow(self.doubt.take(), figures.doubted, slice.end_ns, busy);
+                self.so_far = Some(figures);
             }
+            self.tell_of(plan, slice);
         }
+    }
+
+    /// Requests that were due so long after the measured phase began, by the rate that was asked for; `None` where that is no
+    /// number.
+    fn due_before(&self, since_ns: Nanos) -> Option<f64> {
+        let plan = self.plan.as_ref()?;
+        let since_ns = plan.measured_ns.map_or(since_ns, |length_ns| since_ns.min(length_ns));
+        let due = match &plan.changing {
+            Some(changing) => changing.requests_before(since_ns),
+            None => plan.rate? * seconds(since_ns),
+        };
+        let most = plan.open?.requests_max;
+        Some(most.map_or(due, |most| due.min(most as f64)))
+    }
+
+    /// Adds an interval to the backlog, where the run has one.
+    fn follow_backlog(&mut self, slice: &Slice) {
+        let open = self.plan.as_ref().and_then(|plan| plan.open);
+        let (Some(open), Some(due)) = (open, self.due_before(slice.end_ns)) else { return };
+        let sum = |span: Span| {
+            let exact = slice.ops.values().map(|op| &op.figures[span as usize].exact);
+            exact.fold((0, 0.0), |(count, sum), more| (count + more.count, sum + more.sum as f64))
+        };
+        let (answered, response_ns) = sum(Span::Response);
+        let length_ns = slice.length_ns().max(1) as f64;
+        let interval = IntervalEnd {
+            end_ns: slice.end_ns,
+            due,
+            ended: slice.counts().ended() + slice.counters.skipped.requests,
+            response_ns: (answered > 0).then(|| response_ns / answered as f64),
+            slots_taken: (sum(Span::Service).1 + sum(Span::Lag).1) / length_ns,
+        };
+        self.backlog.follow(&open, interval);
+    }
+
+    /// CPU time of the servers together in cores, by their newest intervals.
+    fn cores_of_servers(&self) -> Option<f64> {
+        let told = self.server_intervals.iter().flatten();
+        told.filter_map(ServerInterval::cores).reduce(|one, other| one + other)
+    }
+
+    /// The share of their time for which the workers were busy in the last interval, from 0 to 1; `None` where their number is not
+    /// known.
+    pub fn busy_share(&self) -> Option<f64> {
+        let slice = self.recent.back()?;
+        let workers = self.workers_busy_ns.len();
+        let time_ns = slice.length_ns() as f64 * workers as f64;
+        (time_ns > 0.0).then(|| slice.counters.turns.busy_ns as f64 / time_ns)
+    }
+
+    /// Whether the generator itself makes the present backlog: its threads are full, or it sends requests late.
+    fn is_own_backlog(&self) -> bool {
+        let is_busy = self.busy_share().is_some_and(|share| share > FULL_SHARE);
+        is_busy || self.so_far.as_ref().is_some_and(|so_far| so_far.is_lag_the_wait)
+    }
+
+    /// The rates of a load that is more than what the server, or the way to it, carries; `None` where it is carried, and where
+    /// the generator itself keeps requests back.
+    pub fn overload(&self) -> Option<Rates> {
+        self.backlog.overload().filter(|_| !self.is_own_backlog())
+    }
+
+    /// Adds the messages that follow from an interval, each once in a run.
+    fn tell_of(&mut self, plan: &Plan, slice: &Slice) {
+        let mut words = Vec::new();
+        let overload = self.overload().filter(|_| !self.told.overload);
+        if let Some(Rates { asked, answered }) = overload {
+            self.told.overload = true;
+            let [asked, answered] = [asked, answered].map(cells::rate);
+            words.push(format!("the server does not keep up: {asked}/s asked, {answered}/s answered"));
+        }
+        let open = self.plan.as_ref().and_then(|plan| plan.open);
+        let full = open.filter(|open| self.backlog.takes_all_slots(open) && !self.told.slots);
+        if let Some(open) = full {
+            self.told.slots = true;
+            words.push(format!(
+                "all {} connections are busy, requests wait for one",
+                grouped(open.connections)
+            ));
+        }
+        if self.backlog.silent_ns().is_some() && !self.told.silence {
+            self.told.silence = true;
+            words.push("the server answers nothing".to_owned());
+        }
+        let timeouts = slice.counts().errors(Fault::Timeout);
+        if timeouts > 0 && !self.told.timeouts {
+            self.told.timeouts = true;
+            let timeout = cells::option_time(seconds(plan.timeout_ns));
+            words.push(format!(
+                "first timeouts: {} got no reply within {timeout}",
+                counted(timeouts, "request")
+            ));
+        }
+        let at_s = seconds(slice.end_ns);
+        words.into_iter().for_each(|words| self.keep_message(at_s, words));
     }
 
     /// Takes the kernel interfaces from a measurement that knows them.
@@ -543,10 +691,14 @@ impl Snapshot {
             Stage::Measure => at.saturating_sub(self.started) as f64 / SECOND as f64,
             _ => 0.0,
         };
+        self.keep_message(since_s, words.to_owned());
+    }
+
+    fn keep_message(&mut self, since_s: f64, words: String) {
         if self.messages.len() == MESSAGES_MAX {
             self.messages.pop_front();
         }
-        self.messages.push_back((since_s, words.to_owned()));
+        self.messages.push_back((since_s, words));
     }
 
     /// Notes that the run is over; its measurement and summary are absent where it could not begin.
@@ -682,6 +834,8 @@ impl PlanFacts {
             // A rate that changes is no one figure.
             rate: (!rates.is_empty() && changing.is_none()).then(|| rates.iter().sum()),
             changing,
+            // Of a share it is not known which of its requests are due.
+            open: OpenLoop::of(plan).filter(|_| share.is_none()),
             mix: mix.into_iter().map(|(verb, weight)| (plan.name_of(verb), weight)).collect(),
             // The longest time of a measurement that ends when enough is known is no length.
             measured_ns: match plan.adaptive.until {

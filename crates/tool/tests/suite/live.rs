@@ -219,7 +219,7 @@ fn keys_and_sizes_change_the_screen_and_q_ends_with_the_report() {
     let server = Serve::start("");
     let mut screen = Screen::start(&format!("run -s {} {RUN} -t 60s --live", server.name), (80, 24), &[]);
     screen.wait_for("response, all operations");
-    screen.wait_for("done/s");
+    screen.wait_for("req/s");
     assert!(!is_cooked(&screen));
     screen.press("s");
     screen.wait_for("service, all operations");
@@ -228,11 +228,11 @@ fn keys_and_sizes_change_the_screen_and_q_ends_with_the_report() {
     screen.press("a");
     screen.wait_for("messages ----");
     screen.press("a");
-    screen.wait_for("generator: ");
+    screen.wait_for("--- pummel ---");
     screen.press("o");
     until("the times of the other operation", || {
         screen
-            .seen(|grid| grid.text().lines().nth(2).is_some_and(|line| line.contains("run   set")))
+            .seen(|grid| grid.text().lines().nth(3).is_some_and(|line| line.contains("run   set")))
             .then_some(())
     });
     screen.press(" ");
@@ -341,6 +341,25 @@ fn the_terminal_is_given_back_before_the_words_of_a_panic() {
 }
 
 #[test]
+fn an_overload_is_on_the_screen_while_it_lasts_and_in_the_report() {
+    let server = Serve::start("--service-time 1ms --queue 1");
+    for size in [(80, 24), (140, 45)] {
+        let words = "--no-load --records 100 --rate 2k -t 4s --timeout 30s --interval 500ms --protocol text";
+        let screen = Screen::start(&format!("run -s {} {words} --live", server.name), size, &[]);
+        screen.wait_for("OVERLOADED  ");
+        screen.wait_for("--- behind, up to ");
+        screen.wait_for("/s answered of 2,000 asked; behind ");
+        screen.wait_for("the server does not keep up: 2,000/s asked, ");
+        screen.wait_for("all 50 connections are busy, requests wait for one");
+        let text = screen.seen(Grid::text);
+        assert!(!text.contains("nothing at its limit") && !text.contains("no messages"), "{text}");
+        let (status, plain) = screen.end();
+        assert_eq!(status, 0, "{plain}");
+        assert!(plain.contains("OVERLOADED: "), "{plain}");
+    }
+}
+
+#[test]
 fn agents_and_servers_have_panels_where_there_are_several() {
     let servers = [Serve::start(""), Serve::start("")];
     let agents = Agent::many(2);
@@ -352,7 +371,7 @@ fn agents_and_servers_have_panels_where_there_are_several() {
     screen.wait_for(&agents[1].name);
     screen.wait_for(&servers[1].name);
     screen.resize((80, 24));
-    screen.wait_for("generator: ");
+    screen.wait_for("--- pummel ---");
     for heading in ["errors ----", "messages ----", "agents, response now: 2", "servers, service now: 2"] {
         screen.press("a");
         screen.wait_for(heading);
@@ -381,16 +400,16 @@ fn a_steered_run_changes_its_rate_and_has_the_plan_that_repeats_it() {
     let server = Serve::start("");
     let words = format!("run -s {} {RUN} -t 120s --live --steer", server.name);
     let mut screen = Screen::start(&words, (120, 40), &[]);
-    screen.wait_for("open 500/s poisson");
+    screen.wait_for("open 500/s");
     screen.wait_for("p pause");
     screen.wait_for("%  measuring");
     for (key, shown) in [
-        ("*", "open 1,000/s poisson"),
-        ("+", "open 1,050/s poisson"),
-        ("p", "open 0/s poisson, PAUSED at 1,050/s"),
+        ("*", "open 1,000/s"),
+        ("+", "open 1,050/s"),
+        ("p", "open 0/s, PAUSED at 1,050/s"),
         ("/", "PAUSED at 525/s"),
-        ("p", "open 525/s poisson"),
-        ("-", "open 499/s poisson"),
+        ("p", "open 525/s"),
+        ("-", "open 499/s"),
     ] {
         screen.press(key);
         screen.wait_for(shown);
@@ -449,7 +468,7 @@ fn what_cannot_be_steered_is_refused_with_its_reason() {
 fn a_stopped_run_gives_the_terminal_back_and_takes_it_again() {
     let server = Serve::start("");
     let screen = Screen::start(&format!("run -s {} {RUN} -t 60s --live", server.name), (80, 24), &[]);
-    screen.wait_for("done/s");
+    screen.wait_for("req/s");
     screen.signal(Signal::TSTP);
     until("it is stopped", || (screen.state() == Some('T')).then_some(()));
     assert!(is_cooked(&screen));
@@ -457,7 +476,7 @@ fn a_stopped_run_gives_the_terminal_back_and_takes_it_again() {
     assert_eq!(screen.seen(|grid| grid.opened), 1);
     screen.signal(Signal::CONT);
     until("the screen is open again", || (screen.seen(|grid| grid.opened) == 2).then_some(()));
-    screen.wait_for("done/s");
+    screen.wait_for("req/s");
     screen.signal(Signal::TERM);
     // What the program wrote last may still be on its way to the screen when the terminal is its old self.
     until("the terminal is given back", || (is_cooked(&screen) && !screen.seen(Grid::is_open)).then_some(()));
