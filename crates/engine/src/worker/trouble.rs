@@ -242,7 +242,8 @@ mod tests {
 
     #[test]
     fn a_server_that_is_full_is_not_said_to_break_its_protocol() {
-        let said = |bytes: &[u8]| Trouble::Malformed("a reply to no request", bytes.to_vec()).to_string();
+        let said =
+            |bytes: &[u8]| Trouble::Malformed("a reply to no request", bytes.to_vec(), true).to_string();
         for words in ["ERROR Too many open connections\r\n", "-ERR max number of clients reached\r\n"] {
             let told = said(words.as_bytes());
             assert!(
