@@ -14,12 +14,13 @@ enum Work {
     Check(fn(&Path) -> io::Result<bool>),
 }
 
-const STEPS: [(&str, Work); 7] = [
+const STEPS: [(&str, Work); 8] = [
     ("formatting", Work::Cargo(&["fmt", "--all", "--check"])),
     (
         "code of the agents' protocol",
         Work::Cargo(&["run", "--quiet", "--package", "agent-proto", "--", "--check"]),
     ),
+    ("schemas", Work::Cargo(&["run", "--quiet", "--package", "schemas", "--", "--check"])),
     ("lints", Work::Cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])),
     ("lints without agents", Work::Cargo(WITHOUT_AGENTS)),
     ("floors", Work::Check(floors::run)),

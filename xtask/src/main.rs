@@ -55,6 +55,12 @@ enum Command {
     /// Those are comments that begin with What, Which, How, Who, Where, That of, Those of, So many, It or As, those that begin
     /// with Whether and describe no bool, and those of fewer than three words.
     Prose,
+    /// Makes the JSON schemas of results, and the tables of their fields in docs/RESULTS.md, from the types
+    Schemas {
+        /// Compares them with what is there, and writes nothing
+        #[arg(long)]
+        check: bool,
+    },
     /// Writes what the released program is made of (CycloneDX)
     Sbom {
         /// The new file
@@ -89,6 +95,10 @@ fn run(root: &Path, command: Command) -> io::Result<bool> {
         Command::Instructions(options) => instructions::run(root, &options),
         Command::Proto => ci::cargo(root, &["run", "--quiet", "--package", "agent-proto"]),
         Command::Prose => prose::run(root),
+        Command::Schemas { check } => {
+            let checked: &[&str] = if check { &["--", "--check"] } else { &[] };
+            ci::cargo(root, &[&["run", "--quiet", "--package", "schemas"], checked].concat())
+        }
         Command::Sbom { file } => sbom::run(root, &file),
         Command::Size => size::run(root),
         Command::Truth(options) => truth::run(root, &options),

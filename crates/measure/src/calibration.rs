@@ -12,6 +12,7 @@ pub const AGE_MAX_S: u64 = 30 * 24 * 3600;
 
 /// The figures of the instrument on one machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Calibration {
     /// Names the machine, its kernel, the CPUs that are allowed, pummel's version and its backend.
     pub key: String,
@@ -41,6 +42,7 @@ pub struct Calibration {
 
 /// Figures of a clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockFigures {
     /// Kernel's name of the clock source; `None` where it is not known.
     pub source: Option<String>,
@@ -54,6 +56,7 @@ pub struct ClockFigures {
 
 /// Figures of sleeps and stand-stills.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimerFigures {
     /// Overshoots of sleeps, by their length.
     pub sleeps: Vec<Overshoot>,
@@ -77,6 +80,7 @@ impl TimerFigures {
 
 /// Overshoot of sleeps of one length, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Overshoot {
     /// Length of the sleeps.
     pub asked_ns: Nanos,
@@ -90,6 +94,7 @@ pub struct Overshoot {
 
 /// Stamps of the kernel, and the abilities of the network cards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct StampFigures {
     /// Replies that were looked at.
@@ -110,6 +115,7 @@ pub struct StampFigures {
 
 /// Ability of a network card to stamp packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CardStamps {
     /// Name of the card.
     pub name: String,
@@ -120,6 +126,7 @@ pub struct CardStamps {
 /// Differences between the service times of one run and the times for which the server held the replies, request by
 /// request, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceError {
     /// Way in which the server held the replies, in the words of `--service-time`.
     pub held: String,
@@ -135,6 +142,7 @@ pub struct ServiceError {
 
 /// Lag at a rate, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LagFloor {
     /// Requests per second that were asked for.
     pub rate: u64,
@@ -175,6 +183,7 @@ pub fn is_prompt(lag_p99: Quantile, service_p50: Quantile, share: f64) -> bool {
 
 /// Differences between runs of the same configuration: standard deviations of the logarithm, in millionths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoiseFloor {
     /// Pairs of runs.
     pub pairs: u64,
@@ -188,6 +197,7 @@ pub struct NoiseFloor {
 
 /// A calibration and its age when a result was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Calibrated {
     /// Age of the calibration in seconds.
     pub age_s: u64,

@@ -44,6 +44,7 @@ merged! {
 counters! {
     /// Connections that failed, by the reason; each is counted once.
     #[serde(deny_unknown_fields)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub struct ConnectionFailures {
         /// The run's own timeout ended the connection.
         pub timeout: u64,

@@ -6,6 +6,7 @@ use super::limit::{Case, card_share};
 
 /// A resource that a run uses. A server is named where there are several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
     /// The busiest client thread.

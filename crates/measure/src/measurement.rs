@@ -159,6 +159,7 @@ pub struct WarmUp {
 
 /// The event that ends a warm-up before its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WarmUpEnd {
     /// The load has settled.
@@ -177,6 +178,7 @@ impl WarmUpEnd {
 
 /// Status at the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// The asked time or number of requests was covered with the asked connections.

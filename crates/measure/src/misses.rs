@@ -57,6 +57,7 @@ pub fn may_have_other_keys(plan: &Plan) -> bool {
 
 /// Keys that were not in the servers when the run began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NeverThere {
     /// Size of the keys in bytes.
     pub key_size: Dist,

@@ -10,6 +10,7 @@ use pummel_logic::protocol::Fault;
 
 /// The outcome of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RunOutcome {
     /// The requests were answered, or the status of the run says why not.

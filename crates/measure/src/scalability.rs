@@ -5,6 +5,7 @@
 //! squares with weights X^4 / (N^2 V), V being the variance of X, and with a and b at least 0.
 
 use pummel_logic::rng::{Stream, mix};
+use serde::{Deserialize, Serialize};
 
 /// Fewest levels that the law is fitted to.
 const LEVELS_MIN: usize = 6;
@@ -30,7 +31,8 @@ pub struct Level {
 }
 
 /// A figure with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// Value of the figure.
     pub value: f64,
@@ -41,7 +43,8 @@ pub struct Estimate {
 }
 
 /// The law through several levels.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scalability {
     /// The rate of one, in requests per second.
     pub gain: Estimate,

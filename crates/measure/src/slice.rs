@@ -45,10 +45,13 @@ pub struct Slice {
 merged! {
     /// The times of the requests of a slice in few cells, so that every slice keeps them.
     #[serde(deny_unknown_fields)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub struct SliceSketch {
         /// Response times in nanoseconds.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<u64>"))]
         pub response: Sketch,
         /// Service times in nanoseconds.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<u64>"))]
         pub service: Sketch,
         /// Requests that got no answer.
         pub unanswered: u64,

@@ -29,6 +29,7 @@ merged! {
 
 /// A key whose value was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WrongKey {
     /// The key, with bytes that are no text replaced.

@@ -1,7 +1,6 @@
 //! The forms of a result that are files: the table that options, checks, result files and series follow.
 
-use crate::curve::Curve;
-use crate::document::Document;
+use crate::document::{CurveDocument, Document};
 use crate::{csv, curve, hdr, json, junit, markdown, page};
 
 /// A form of a result that is a file.
@@ -18,7 +17,7 @@ pub struct Form {
     /// What is in the file, and when it is written.
     pub content: Content,
     /// The function that makes the file of a series of runs; absent where a series has none.
-    pub series: Option<fn(&Curve) -> Vec<u8>>,
+    pub series: Option<fn(&CurveDocument) -> Vec<u8>>,
 }
 
 /// What is in a file, and when it is written.

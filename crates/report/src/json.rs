@@ -1,12 +1,13 @@
-//! The JSON result, for scripts: the bytes of the document.
+//! The JSON of results, for scripts: the bytes of a document.
 
 #[cfg(test)]
 mod tests;
 
-use crate::document::Document;
+use serde::Serialize;
+
 use crate::layout::json_text;
 
-/// The result as JSON text.
-pub fn render(document: &Document) -> Vec<u8> {
+/// A document as JSON text.
+pub fn render<T: Serialize>(document: &T) -> Vec<u8> {
     json_text(document)
 }

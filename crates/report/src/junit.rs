@@ -5,7 +5,7 @@ use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::uncertainty::quantile_name;
 
-use crate::document::{Document, FailOnAnswer, GoalOutcome, UntilOutcome};
+use crate::document::{Document, FailOnAnswer, Figure, GoalOutcome, UntilOutcome};
 use crate::escaped::{Text, Xml};
 use crate::numbers::{grouped, number};
 
@@ -130,10 +130,9 @@ fn asked(document: &Document) -> Vec<(String, Fate)> {
 
 fn goal(goal: &GoalOutcome) -> (String, Fate) {
     let name = (goal.quantile * 1e8).round() / 1e6;
-    let reached = match (goal.reached_us, goal.above_us) {
-        (Some(us), _) => format!("{} us", number(us)),
-        (None, Some(us)) => format!("more than {} us", number(us)),
-        (None, None) => "not known".to_owned(),
+    let reached = match goal.reached() {
+        Figure::Above(us) => format!("more than {} us", number(us)),
+        reached => reached.text("not known", |us| format!("{} us", number(us))),
     };
     let case = format!("goal p{name} within {} us", number(goal.limit_us));
     let fate = match goal.met {

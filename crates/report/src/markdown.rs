@@ -91,11 +91,7 @@ pub fn row<'a>(cells: impl IntoIterator<Item = &'a str>) -> Md {
 }
 
 fn time(figure: Figure) -> String {
-    match figure {
-        Figure::Known(us) => format!("{} us", number(us)),
-        Figure::Above(us) => format!("> {} us", number(us)),
-        Figure::Absent => "-".to_owned(),
-    }
+    figure.text("-", |us| format!("{} us", number(us)))
 }
 
 fn headline(document: &Document) -> Md {
@@ -129,11 +125,7 @@ fn goals(document: &Document) -> Md {
             Some(false) => "**MISSED**",
             None => "**UNDECIDED**",
         };
-        let reached = match (goal.reached_us, goal.above_us) {
-            (Some(us), _) => format!("{} us", number(us)),
-            (None, Some(us)) => format!("> {} us", number(us)),
-            (None, None) => "not known".to_owned(),
-        };
+        let reached = goal.reached().text("not known", |us| format!("{} us", number(us)));
         let doubt = if goal.trust { "" } else { ", partly added by pummel" };
         let text = Md::of("goal ").words(&format!("p{name} within {} us", number(goal.limit_us)));
         text.mark(": ").mark(mark).mark(" (").words(&reached).mark(doubt).mark(")")
@@ -176,10 +168,7 @@ fn table(document: &Document) -> Md {
     );
     let rows = document.ops.iter().map(|(name, op)| {
         let rate = if document.seconds > 0.0 { op.completed as f64 / document.seconds } else { 0.0 };
-        let hits = match op.hits + op.misses {
-            0 => "-".to_owned(),
-            all => format!("{:.1}", 100.0 * op.hits as f64 / all as f64),
-        };
+        let hits = op.hit_percent();
         let response = op.times.of_span(Span::Response);
         let mut cells = vec![name.to_owned(), grouped(op.completed), number(rate), hits];
         cells.extend([grouped(op.failed()), grouped(op.unanswered())]);

@@ -2,24 +2,21 @@
 
 use std::fmt::Write as _;
 
-use pummel_logic::plan::Plan;
+use pummel_logic::plan::{Labels, Plan};
 use pummel_measure::compare::{RUNS_FOR_INTERVAL, RunFigure, RunSpread, median, median_interval};
 use pummel_measure::measurement::Status;
 use pummel_measure::words::counted;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
 
-use crate::VERSION;
-use crate::comparison::{SideSource, StoredRepetition, stored_repetition};
+use crate::comparison::SideSource;
 use crate::csv::{Cell, Csv};
-use crate::document::{NotAResult, SCHEMA};
+use crate::document::{SCHEMA, ToolResult};
+pub use crate::json::render as json;
 use crate::markdown;
 use crate::run_figures::{
-    CSV_HEADER, Metric, RunFigures, csv_cells, judged_by_default, lag_words_of, made_again_words,
-    outcome_words, pretty,
+    CSV_HEADER, Figures, Metric, MetricUnit, OfMetric, RunFigures, csv_cells, judged_by_default,
+    lag_words_of, made_again_words, outcome_words, status_of_series, wrong_values,
 };
-
-/// The word of results of repeated runs.
-pub const COMMAND: &str = "repeat";
 
 /// The least length of a run that is advised, in seconds: shorter ones say nothing of how sure they are.
 const RUN_LEAST_S: f64 = 1.0;
@@ -27,88 +24,145 @@ const RUN_LEAST_S: f64 = 1.0;
 /// Ratios of the advised to the present length at which the advice is not worth a sentence.
 const ADVICE_SAME: std::ops::RangeInclusive<f64> = 0.67..=1.5;
 
-/// Several runs of one configuration.
-#[derive(Clone, Debug)]
+/// Word of results of repeated runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum RepeatCommand {
+    /// `pummel run --repeat`, or `pummel merge --as-runs`.
+    #[default]
+    Repeat,
+}
+
+/// Several runs of one configuration, as `run --repeat` and `merge --as-runs` write them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Repetition {
-    /// What each run was made after, but for its seed.
-    pub plan: Plan,
-    /// The words of the command line; empty with `--anonymous`, and where they are not known.
-    pub argv: Vec<String>,
-    /// How many runs were asked for.
-    pub asked: u32,
-    /// Whether the server was restarted before each run; `None` where that is not known.
-    pub restarted: Option<bool>,
-    /// What the last run knew of its servers and its machine.
-    pub source: SideSource,
-    /// In the order in which they were made.
-    pub runs: Vec<RunFigures>,
-    /// Why there are no more runs, where some are missing.
+    /// Number of the layout.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = 1)))]
+    pub schema: u32,
+    /// The program that made the runs.
+    pub tool: ToolResult,
+    /// The word `repeat`.
+    pub command: RepeatCommand,
+    /// Status as of a run; `partial` also where runs are missing.
+    pub status: Status,
+    /// Reason why there are no more runs; null where none are missing.
     pub reason: Option<String>,
-    /// Whether a signal ended the runs.
-    pub interrupted: bool,
-    /// How many runs failed and were made again, which are none of `runs`.
+    /// Words of the command line; empty with `--anonymous`, and where they are not known.
+    pub argv: Vec<String>,
+    /// Plan of every run, but for its seed, and without its labels.
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::AnyPlan"))]
+    pub plan: Plan,
+    /// Names and values that the user gave the runs.
+    #[serde(default)]
+    pub labels: Labels,
+    /// Number of runs that were asked for.
+    pub asked: u32,
+    /// Whether `--restart` was given; null where that is not known, as for `merge --as-runs`.
+    pub restarted: Option<bool>,
+    /// Number of runs that failed and were made again, which are none of `runs`.
     pub made_again: u32,
+    /// Program, machine and servers of the last run.
+    pub source: SideSource,
+    /// Figures that every run knows, by metric: `p50`, `p90`, `p99`, `p99.9`, `rate`, `client-cpu` and `server-cpu`.
+    pub figures: Figures<RepeatedFigure>,
+    /// Length of a run in seconds that makes the interval of the first judged figure least for the same time in all; null where it is
+    /// not known, and where runs do not differ by more than chance within them explains.
+    pub advised_run_s: Option<f64>,
+    /// The runs, in the order in which they were made.
+    pub runs: Vec<RunFigures>,
 }
 
 /// A figure of all runs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RepeatedFigure {
     /// The figure.
+    #[serde(skip)]
     pub metric: Metric,
-    /// Its median.
+    /// Unit of the values: `us`, `requests/s` or `us/request`.
+    pub unit: MetricUnit,
+    /// Median of the runs.
     pub median: f64,
-    /// The 95 % interval of the median from order statistics; `None` below six runs.
+    /// 95 % interval of the median from order statistics; null below six runs.
+    #[serde(rename = "ci")]
     pub interval: Option<(f64, f64)>,
-    /// The least and the greatest.
+    /// The least and the greatest value.
     pub range: (f64, f64),
-    /// How far the runs differ; `None` of one run.
+    /// Differences between the runs; null of one run.
     pub spread: Option<RunSpread>,
 }
 
-impl Repetition {
-    /// Reads the JSON of repeated runs.
-    ///
-    /// # Errors
-    /// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
-    pub fn read(bytes: &[u8]) -> Result<Repetition, NotAResult> {
-        let StoredRepetition {
-            plan,
-            argv,
-            labels,
-            source,
-            runs,
-            asked,
-            restarted,
-            made_again,
-            reason,
-            status,
-        } = stored_repetition(bytes)?;
-        Ok(Repetition {
-            plan: plan.with_labels(labels),
-            argv,
-            asked: asked.unwrap_or(runs.len() as u32),
-            restarted,
-            source,
-            runs,
-            reason,
-            interrupted: status == Some(Status::Interrupted),
-            made_again,
+impl RepeatedFigure {
+    /// A figure of runs; `None` where one of them does not know it.
+    fn of(metric: Metric, runs: &[RunFigures]) -> Option<RepeatedFigure> {
+        let known: Vec<RunFigure> = runs.iter().map(|run| run.figure(metric)).collect::<Option<_>>()?;
+        let values: Vec<f64> = known.iter().map(|figure| figure.value).collect();
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = values.iter().copied().fold(0.0, f64::max);
+        Some(RepeatedFigure {
+            metric,
+            unit: metric.unit(),
+            median: median(&values)?,
+            interval: median_interval(&values),
+            range: (least, greatest),
+            spread: RunSpread::of(&known),
         })
     }
+}
 
-    /// The word of results for how the runs ended.
-    pub fn status(&self) -> Status {
-        match (self.interrupted, &self.reason) {
-            (true, _) => Status::Interrupted,
-            (false, Some(_)) => Status::Partial,
-            (false, None) if self.runs.len() < self.asked as usize => Status::Partial,
-            (false, None) => Status::Complete,
+impl OfMetric for RepeatedFigure {
+    fn metric(&self) -> Metric {
+        self.metric
+    }
+
+    fn with_metric(self, metric: Metric) -> RepeatedFigure {
+        RepeatedFigure { metric, ..self }
+    }
+}
+
+impl Repetition {
+    /// A repetition without a run, of which so many were asked for.
+    pub fn new(plan: &Plan, argv: Vec<String>, asked: u32, restarted: Option<bool>) -> Repetition {
+        Repetition {
+            schema: SCHEMA,
+            tool: ToolResult::named(),
+            command: RepeatCommand::Repeat,
+            status: Status::Partial,
+            reason: None,
+            argv,
+            plan: plan.told(),
+            labels: plan.labels.clone(),
+            asked,
+            restarted,
+            made_again: 0,
+            source: SideSource::default(),
+            figures: Figures(Vec::new()),
+            advised_run_s: None,
+            runs: Vec::new(),
         }
+    }
+
+    /// Adds runs, of which the last knew this of its servers and its machine.
+    pub fn extend(&mut self, runs: impl IntoIterator<Item = RunFigures>, source: SideSource) {
+        self.runs.extend(runs);
+        self.source = source;
+        let figures = Metric::ALL.into_iter().filter_map(|metric| RepeatedFigure::of(metric, &self.runs));
+        self.figures = Figures(figures.collect());
+        self.advised_run_s = self.advised_s();
+        self.end(None, false);
+    }
+
+    /// Says that no more runs follow, and why some are missing.
+    pub fn end(&mut self, reason: Option<String>, is_interrupted: bool) {
+        self.status = status_of_series(is_interrupted, reason.as_deref(), self.runs.len(), Some(self.asked));
+        self.reason = reason;
     }
 
     /// Wrong values of all runs.
     pub fn wrong_values(&self) -> u64 {
-        self.runs.iter().filter_map(|run| run.wrong_values).sum()
+        wrong_values(&self.runs)
     }
 
     /// Numbers of the runs that missed a goal and of those that had one.
@@ -117,37 +171,18 @@ impl Repetition {
         (self.runs.iter().filter(|run| run.met == Some(false)).count(), judged)
     }
 
-    /// The figures that all runs know, in the order of reports.
-    pub fn figures(&self) -> Vec<RepeatedFigure> {
-        Metric::ALL.into_iter().filter_map(|metric| self.figure(metric)).collect()
-    }
-
-    fn figure(&self, metric: Metric) -> Option<RepeatedFigure> {
-        let known: Option<Vec<RunFigure>> = self.runs.iter().map(|run| run.figure(metric)).collect();
-        let known = known?;
-        let values: Vec<f64> = known.iter().map(|figure| figure.value).collect();
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let greatest = values.iter().copied().fold(0.0, f64::max);
-        Some(RepeatedFigure {
-            metric,
-            median: median(&values)?,
-            interval: median_interval(&values),
-            range: (least, greatest),
-            spread: RunSpread::of(&known),
-        })
-    }
-
     /// The length of a run, in seconds, that makes the interval of the first judged figure least for the same time in all.
-    fn advised_s(&self, figures: &[RepeatedFigure]) -> Option<(Metric, f64)> {
+    fn advised_s(&self) -> Option<f64> {
         let judged = judged_by_default(&self.plan);
-        let spread = figures.iter().find(|figure| figure.metric == judged)?.spread?;
-        let mean =
-            |of: fn(&RunFigures) -> f64| self.runs.iter().map(of).sum::<f64>() / self.runs.len() as f64;
-        let measured_s = mean(|run| run.seconds);
-        let fixed_s = mean(|run| run.whole_s) - measured_s;
+        let spread = self.figures.iter().find(|figure| figure.metric == judged)?.spread?;
+        let (measured_s, whole_s) = (self.mean_of(|run| run.seconds), self.mean_of(|run| run.whole_s));
         let is_enough = self.runs.len() >= RUNS_FOR_INTERVAL;
-        let advised_s = spread.advised_s(fixed_s, measured_s).filter(|_| is_enough)?;
-        Some((judged, advised_s.max(RUN_LEAST_S)))
+        let advised_s = spread.advised_s(whole_s - measured_s, measured_s).filter(|_| is_enough)?;
+        Some(advised_s.max(RUN_LEAST_S))
+    }
+
+    fn mean_of(&self, seconds: fn(&RunFigures) -> f64) -> f64 {
+        self.runs.iter().map(seconds).sum::<f64>() / self.runs.len() as f64
     }
 }
 
@@ -160,26 +195,26 @@ pub fn text(repetition: &Repetition) -> String {
         Some(false) => "server not restarted",
         None => "whether the server was restarted is not known",
     };
-    let mut text = format!("pummel {VERSION}: {count} of {}, {around}\n", repetition.plan.servers.join(", "));
-    let figures = repetition.figures();
-    if !figures.is_empty() {
-        text += &table(&figures, runs.len());
+    let version = &repetition.tool.version;
+    let mut text = format!("pummel {version}: {count} of {}, {around}\n", repetition.plan.servers.join(", "));
+    if !repetition.figures.is_empty() {
+        text += &table(&repetition.figures, runs.len());
     }
-    for note in notes(repetition, &figures) {
+    for note in notes(repetition) {
         text += &format!("\n{note}\n");
     }
     text
 }
 
 /// Notes on the runs in addition to their figures: paragraphs.
-pub fn notes(repetition: &Repetition, figures: &[RepeatedFigure]) -> Vec<String> {
+pub fn notes(repetition: &Repetition) -> Vec<String> {
     let runs = &repetition.runs;
-    let mut notes: Vec<String> = figures.iter().filter_map(spread_words).collect();
-    let measured_s = runs.iter().map(|run| run.seconds).sum::<f64>() / runs.len() as f64;
-    let advised = repetition.advised_s(figures);
+    let mut notes: Vec<String> = repetition.figures.iter().filter_map(spread_words).collect();
+    let measured_s = repetition.mean_of(|run| run.seconds);
+    let advised_s = repetition.advised_run_s;
     // Advice that changes little is none.
-    if let Some((metric, run_s)) = advised.filter(|(_, run_s)| !(ADVICE_SAME.contains(&(run_s / measured_s))))
-    {
+    if let Some(run_s) = advised_s.filter(|run_s| !ADVICE_SAME.contains(&(run_s / measured_s))) {
+        let metric = judged_by_default(&repetition.plan);
         notes.push(format!(
             "In the same time in all, {} would be known best from {} runs that measure about {run_s:.1} s each ({measured_s:.1} s now).",
             metric.name(),
@@ -262,48 +297,6 @@ pub fn markdown(repetition: &Repetition) -> Vec<u8> {
     )
 }
 
-/// The runs as JSON, in the order in which they were made.
-pub fn json(repetition: &Repetition) -> Vec<u8> {
-    let figures = repetition.figures();
-    let advised = repetition.advised_s(&figures);
-    let named: Map<String, Value> =
-        figures.iter().map(|figure| (figure.metric.name().to_owned(), figure_json(figure))).collect();
-    let whole = json!({
-        "schema": SCHEMA,
-        "tool": { "name": "pummel", "version": VERSION },
-        "command": COMMAND,
-        "status": repetition.status(),
-        "reason": repetition.reason,
-        "argv": repetition.argv,
-        "plan": repetition.plan.told(),
-        "labels": repetition.plan.labels,
-        "asked": repetition.asked,
-        "restarted": repetition.restarted,
-        "made_again": repetition.made_again,
-        "source": repetition.source,
-        "figures": named,
-        "advised_run_s": advised.map(|(_, run_s)| run_s),
-        "runs": repetition.runs,
-    });
-    pretty(&whole)
-}
-
-fn figure_json(figure: &RepeatedFigure) -> Value {
-    let spread = figure.spread;
-    let groups = spread.and_then(|spread| spread.groups);
-    json!({
-        "unit": figure.metric.unit(),
-        "median": figure.median,
-        "ci": figure.interval.map(|(low, high)| [low, high]),
-        "least": figure.range.0,
-        "greatest": figure.range.1,
-        "between": spread.map(|spread| spread.between),
-        "within": spread.and_then(|spread| spread.within),
-        "beyond_chance": spread.and_then(|spread| spread.is_beyond_chance),
-        "groups": groups.map(|groups| json!({ "runs": groups.runs, "medians": groups.medians })),
-    })
-}
-
 /// The runs as CSV, a line for each.
 pub fn csv(repetition: &Repetition) -> Vec<u8> {
     let mut table = Csv::with_header(std::iter::once("run").chain(CSV_HEADER));
@@ -315,22 +308,18 @@ pub fn csv(repetition: &Repetition) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json as value_of};
+
     use super::*;
     use crate::run_figures::tests::run_at;
+    use crate::stored::{self, ResultDocument};
 
     fn repetition(scales: &[f64]) -> Repetition {
+        let plan = Plan { servers: vec!["127.0.0.1:11211".to_owned()], ..Plan::default() };
+        let mut made = Repetition::new(&plan, Vec::new(), scales.len() as u32, Some(false));
         let runs = scales.iter().enumerate().map(|(number, scale)| run_at(number as f64 * 11.0, *scale));
-        Repetition {
-            plan: Plan { servers: vec!["127.0.0.1:11211".to_owned()], ..Plan::default() },
-            argv: Vec::new(),
-            asked: scales.len() as u32,
-            restarted: Some(false),
-            source: SideSource::default(),
-            runs: runs.collect(),
-            reason: None,
-            interrupted: false,
-            made_again: 0,
-        }
+        made.extend(runs, SideSource::default());
+        made
     }
 
     #[test]
@@ -358,9 +347,9 @@ mod tests {
     fn json_has_the_figures_and_all_runs() {
         let repetition = repetition(&[1.0, 1.02, 0.99, 1.01, 1.0, 0.98]);
         let value: Value = serde_json::from_slice(&json(&repetition)).expect("JSON");
-        assert_eq!((&value["command"], &value["status"]), (&json!("repeat"), &json!("complete")));
-        assert_eq!(value["figures"]["p99"]["median"], json!(400.0));
-        assert_eq!(value["figures"]["p99"]["ci"], json!([392.0, 408.0]));
+        assert_eq!((&value["command"], &value["status"]), (&value_of!("repeat"), &value_of!("complete")));
+        assert_eq!(value["figures"]["p99"]["median"], value_of!(400.0));
+        assert_eq!(value["figures"]["p99"]["ci"], value_of!([392.0, 408.0]));
         assert!(value["figures"]["server-cpu"].is_null(), "no run knows it");
         assert_eq!(value["runs"].as_array().map(Vec::len), Some(6));
         let rows = String::from_utf8(csv(&repetition)).expect("UTF-8");
@@ -372,22 +361,16 @@ mod tests {
     fn stored_runs_are_shown_as_they_were_printed() {
         let mut whole = repetition(&[1.0, 1.3, 1.01, 1.31, 0.99, 1.29, 1.0, 1.3]);
         let mut cut = repetition(&[1.0, 1.02]);
-        (cut.asked, cut.interrupted, cut.reason) = (5, true, Some("interrupted".to_owned()));
-        cut.plan.labels.insert("branch".to_owned(), "main".to_owned());
+        cut.asked = 5;
+        cut.end(Some("interrupted".to_owned()), true);
+        cut.labels.insert("branch".to_owned(), "main".to_owned());
         whole.restarted = None;
-        for made in [whole, cut] {
-            let read = Repetition::read(&json(&made)).expect("a result");
-            assert_eq!(text(&read), text(&made));
-            assert_eq!(json(&read), json(&made));
+        for made in [whole, cut, repetition(&[])] {
+            let bytes = json(&made);
+            let Ok(ResultDocument::Repeated(read)) = stored::read(&bytes) else { panic!("a result") };
+            assert_eq!(*read, made);
+            assert_eq!((json(&read), text(&read)), (bytes, text(&made)));
         }
-        assert!(matches!(
-            Repetition::read(b"{\"schema\": 1, \"command\": \"ab\"}"),
-            Err(NotAResult::Another(_))
-        ));
-        assert!(matches!(
-            Repetition::read(b"{\"schema\": 2, \"command\": \"repeat\"}"),
-            Err(NotAResult::Newer(2))
-        ));
     }
 
     #[test]
@@ -397,9 +380,8 @@ mod tests {
         repetition.runs[0].met = Some(false);
         repetition.runs[1].met = Some(true);
         repetition.runs[1].steady = Some(false);
-        repetition.reason = Some("interrupted".to_owned());
-        repetition.interrupted = true;
         repetition.asked = 5;
+        repetition.end(Some("interrupted".to_owned()), true);
         let said = text(&repetition);
         for words in [
             "MISSED in 1 of 2",
@@ -409,7 +391,7 @@ mod tests {
         ] {
             assert!(said.contains(words), "{words}: {said}");
         }
-        assert_eq!(repetition.status(), Status::Interrupted);
+        assert_eq!(repetition.status, Status::Interrupted);
         let value: Value = serde_json::from_slice(&json(&repetition)).expect("JSON");
         assert_eq!(value["status"], "interrupted");
     }

@@ -1,6 +1,7 @@
 //! The figures by which runs are compared, and the object that holds those of one run in a result of several.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use pummel_logic::plan::{Arrivals, Group, Plan};
 use pummel_logic::time::{MICROSECOND, Nanos};
@@ -9,23 +10,26 @@ use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, was};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::csv::Cell;
 use crate::document::{Document, Figure, TimeFigures};
 use crate::numbers::{grouped, number};
 
 /// A figure by which runs are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// The median of the response time.
+    #[default]
     P50,
     /// The 90th percentile of the response time.
     P90,
     /// The 99th percentile of the response time.
     P99,
     /// The 99.9th percentile of the response time.
+    #[serde(rename = "p99.9")]
     P999,
     /// Completed requests per second.
     Rate,
@@ -81,11 +85,11 @@ impl Metric {
     }
 
     /// The unit of its values in results.
-    pub fn unit(self) -> &'static str {
+    pub fn unit(self) -> MetricUnit {
         match self {
-            Metric::Rate => "requests/s",
-            Metric::ClientCpu | Metric::ServerCpu => "us/request",
-            Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 => "us",
+            Metric::Rate => MetricUnit::RequestsPerSecond,
+            Metric::ClientCpu | Metric::ServerCpu => MetricUnit::MicrosecondsPerRequest,
+            Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 => MetricUnit::Microseconds,
         }
     }
 
@@ -113,24 +117,95 @@ impl Metric {
     }
 }
 
+/// The unit of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum MetricUnit {
+    /// Microseconds.
+    #[serde(rename = "us")]
+    Microseconds,
+    /// Completed requests per second.
+    #[serde(rename = "requests/s")]
+    RequestsPerSecond,
+    /// Microseconds of CPU time for each request.
+    #[serde(rename = "us/request")]
+    MicrosecondsPerRequest,
+}
+
+/// Figures of several runs in the order of reports; in JSON an object with a member for each metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figures<T>(pub Vec<T>);
+
+/// A figure of several runs, which knows the metric that it is of.
+pub trait OfMetric {
+    /// The metric of the figure.
+    fn metric(&self) -> Metric;
+
+    /// The figure as that of a metric.
+    #[must_use]
+    fn with_metric(self, metric: Metric) -> Self;
+}
+
+impl<T> Deref for Figures<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T: Serialize + OfMetric> Serialize for Figures<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter().map(|figure| (figure.metric(), figure)))
+    }
+}
+
+impl<'de, T: Deserialize<'de> + OfMetric> Deserialize<'de> for Figures<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Figures<T>, D::Error> {
+        let named: BTreeMap<Metric, T> = BTreeMap::deserialize(deserializer)?;
+        Ok(Figures(named.into_iter().map(|(metric, figure)| figure.with_metric(metric)).collect()))
+    }
+}
+
+/// Wrong values of all runs.
+pub fn wrong_values(runs: &[RunFigures]) -> u64 {
+    runs.iter().filter_map(|run| run.wrong_values).fold(0, u64::saturating_add)
+}
+
+/// How a series ended of which so many of the runs or pairs that were asked for were made.
+pub fn status_of_series(
+    is_interrupted: bool,
+    reason: Option<&str>,
+    made: usize,
+    asked: Option<u32>,
+) -> Status {
+    match (is_interrupted, reason) {
+        (true, _) => Status::Interrupted,
+        (false, Some(_)) => Status::Partial,
+        (false, None) if asked.is_some_and(|asked| made < asked as usize) => Status::Partial,
+        (false, None) => Status::Complete,
+    }
+}
+
 /// The figures of one run. Times are microseconds (`_us`) or seconds; what is not known is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunFigures {
-    /// Whether the run did what was asked.
+    /// Status of the run: `complete`, `partial` or `interrupted`.
     pub status: Status,
-    /// Why the run is not complete.
+    /// Reason why the run is not complete; else null.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Whether the requests were answered as they were asked.
+    /// Outcome of the run: `ok`, `failed` or `overloaded`.
     #[serde(default)]
     pub outcome: RunOutcome,
-    /// Whether the run was steady from its beginning to its end; `None` where that is not known.
+    /// Whether the run was steady from its beginning to its end; null where that is not known.
     #[serde(default)]
     pub steady: Option<bool>,
     /// Seed of the run's arrivals and choices.
     #[serde(default)]
     pub seed: u64,
-    /// When the measured phase began, in seconds since 1970.
+    /// Beginning of the measured phase, in seconds since 1970.
     #[serde(default)]
     pub started_unix_s: Option<f64>,
     /// Length of the measured phase.
@@ -145,10 +220,10 @@ pub struct RunFigures {
     /// Completed requests per second.
     #[serde(default)]
     pub rate: f64,
-    /// The interval of the rate within the run.
+    /// 95 % interval of the rate within the run; null where it is not known.
     #[serde(default)]
     pub rate_ci: Option<[f64; 2]>,
-    /// Quantiles of the response time of all requests.
+    /// Quantiles of the response time of all requests, in microseconds, with their intervals.
     #[serde(default)]
     pub response_us: ResponseFigures,
     /// CPU time of the generator for each completed request.
@@ -157,25 +232,26 @@ pub struct RunFigures {
     /// CPU time of the servers for each request, as clients count them.
     #[serde(default)]
     pub server_cpu_us_per_request: Option<f64>,
-    /// Wrong and stale values that were found; `None` where none were checked.
+    /// Wrong and stale values that were found; null where none were checked.
     #[serde(default)]
     pub wrong_values: Option<u64>,
-    /// Whether the run met its goals; `None` where it had none.
+    /// Whether the run met its goals; null where it had none.
     #[serde(default)]
     pub met: Option<bool>,
-    /// Whether the times may be believed.
+    /// Whether the times are reliable; null where that is not known.
     #[serde(default)]
     pub trust: Option<bool>,
     /// Names of the figures of the response that are lag for half or more.
     #[serde(default)]
     pub mostly_lag: Vec<String>,
-    /// Who was the limit, in a word.
+    /// Limit of the run, as in `verdict` of a run.
     #[serde(default)]
     pub limit: String,
 }
 
 /// Quantiles of the response time in microseconds, and their intervals within the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ResponseFigures {
     /// The 50th percentile.
@@ -296,13 +372,6 @@ pub fn judged_by_default(plan: &Plan) -> Metric {
         true => Metric::Rate,
         false => Metric::P99,
     }
-}
-
-/// JSON text with a line end.
-pub(crate) fn pretty(value: &Value) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec_pretty(value).expect("it has only text keys");
-    bytes.push(b'\n');
-    bytes
 }
 
 /// CPU time of all servers for each request, as clients count them, in microseconds.

@@ -1,17 +1,20 @@
-//! How the rate of a closed loop scales with connections or threads, as words and as JSON.
+//! Words about how the rate of a closed loop scales with connections or threads.
 
 use pummel_measure::scalability::{Estimate, Level, Scalability};
 use pummel_measure::words::{grouped, rate_text};
-use serde_json::{Value, json};
 
 /// A level does no more than this many times what the one below it does, for each of its connections or threads, or else no law of
 /// scaling fits.
 const JUMP: f64 = 1.25;
 
+/// The law through the rates at these levels; `None` for too few of them, and where none fits.
+pub fn law_of(levels: &[Level]) -> Option<Scalability> {
+    Scalability::of(levels).filter(|_| jump(levels).is_none())
+}
+
 /// The law through the rates at these levels of connections or threads, without those that the generator limited, `left_out` in number;
-/// nothing where there are no levels.
-pub fn text(levels: &[Level], of: Option<&str>, left_out: usize) -> String {
-    let Some(of) = of else { return String::new() };
+/// why there is none where there is none.
+pub fn text(law: Option<Scalability>, levels: &[Level], of: &str, left_out: usize) -> String {
     if let Some((low, high)) = jump(levels) {
         return format!(
             "\nNo law of scaling fits: {} {of} do {:.1} times as much as {}.\n",
@@ -20,7 +23,7 @@ pub fn text(levels: &[Level], of: Option<&str>, left_out: usize) -> String {
             grouped(low.n as u64)
         );
     }
-    let Some(law) = Scalability::of(levels) else {
+    let Some(law) = law else {
         let left_out = match left_out {
             0 => String::new(),
             1 => "; 1 was left out, where the generator was the limit".to_owned(),
@@ -55,19 +58,6 @@ fn jump(levels: &[Level]) -> Option<(Level, Level)> {
     jumps.into_iter().find(|(low, high)| low.rate > 0.0 && high.rate / low.rate > JUMP * high.n / low.n)
 }
 
-/// The fields of the law in the JSON of a curve; null where there is none.
-pub fn json(levels: &[Level]) -> Value {
-    let law = Scalability::of(levels).filter(|_| jump(levels).is_none());
-    let Some(law) = law else { return Value::Null };
-    let estimate = |of: Estimate| json!({ "value": of.value, "low": of.low, "high": of.high });
-    json!({
-        "gain": estimate(law.gain),
-        "contention": estimate(law.contention),
-        "coherency": estimate(law.coherency),
-        "peak": law.peak,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,13 +71,15 @@ mod tests {
         (0..7).map(level).collect()
     }
 
+    fn said(levels: &[Level], of: &str) -> String {
+        text(law_of(levels), levels, of, 0)
+    }
+
     #[test]
     fn the_law_is_told_with_its_peak_where_one_is_in_sight() {
-        let words = text(&levels(0.001), Some("threads"), 0);
+        let words = said(&levels(0.001), "threads");
         assert!(words.contains("contention 5.00 % (") && words.contains("expected at 31."), "{words}");
-        assert!(text(&levels(0.0), Some("threads"), 0).ends_with("No peak is in sight.\n"));
-        assert_eq!(json(&levels(0.0))["peak"], Value::Null);
-        assert!(json(&levels(0.001))["peak"].as_f64().is_some_and(|peak| (peak - 30.8).abs() < 0.1));
+        assert!(said(&levels(0.0), "threads").ends_with("No peak is in sight.\n"));
     }
 
     #[test]
@@ -95,15 +87,14 @@ mod tests {
         let mut levels = levels(0.0);
         levels[0].rate /= 5.0;
         assert_eq!(
-            text(&levels, Some("connections"), 0),
+            said(&levels, "connections"),
             "\nNo law of scaling fits: 2 connections do 9.5 times as much as 1.\n"
         );
-        assert_eq!(json(&levels), Value::Null);
+        assert_eq!(law_of(&levels), None);
     }
 
     #[test]
     fn too_few_levels_are_said_to_be_too_few() {
-        assert!(text(&levels(0.0)[..3], Some("threads"), 0).contains("it takes six levels"));
-        assert_eq!((text(&[], None, 0), json(&[])), (String::new(), Value::Null));
+        assert!(said(&levels(0.0)[..3], "threads").contains("it takes six levels"));
     }
 }

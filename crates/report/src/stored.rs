@@ -7,9 +7,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
+use serde::Deserialize;
 
-use crate::comparison::{Comparison, StoredFile, stored_ab};
-use crate::document::{CurveDocument, Document, NotAResult};
+use crate::checked_json;
+use crate::comparison::{Comparison, Comparisons, PairCommand};
+use crate::document::{CurveDocument, Document, Label, NotAResult};
 use crate::repetition::Repetition;
 
 /// The most bytes that are read of a result, unpacked: 4,096 intervals of eleven operations are some 200 MB.
@@ -21,27 +23,30 @@ pub const PAGE_DATA: &str = "href=\"data:application/gzip;base64,";
 /// The first bytes of what gzip packed (RFC 1952, 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// A stored result.
-#[derive(Clone, Debug)]
-pub enum Stored {
-    /// Of a run.
+/// The result of any command, as it is written and read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ResultDocument {
+    /// Result of a run.
     Run(Box<Document>),
-    /// Of a search or a scan.
-    Curve(Box<CurveDocument>),
-    /// A result of repeated runs.
-    Repetition(Box<Repetition>),
-    /// A result of two sides that alternated.
+    /// Result of a search, a scan or a curve.
+    Series(Box<CurveDocument>),
+    /// Result of repeated runs.
+    Repeated(Box<Repetition>),
+    /// Result of two sides.
     Pair(Box<Comparison>),
+    /// Result of three sides or more.
+    Comparison(Box<Comparisons>),
 }
 
-impl Stored {
-    /// The subcommand that wrote it, as it is typed.
+impl ResultDocument {
+    /// The subcommand that wrote the result, as it is typed.
     pub fn command(&self) -> &str {
         match self {
-            Stored::Run(_) => "run",
-            Stored::Curve(curve) => &curve.command,
-            Stored::Repetition(_) => "run --repeat",
-            Stored::Pair(_) => "ab",
+            ResultDocument::Run(_) => "run",
+            ResultDocument::Series(series) => &series.command,
+            ResultDocument::Repeated(_) => "run --repeat",
+            ResultDocument::Pair(pair) => pair.command.name(),
+            ResultDocument::Comparison(_) => PairCommand::Compare.name(),
         }
     }
 }
@@ -118,21 +123,37 @@ pub fn base64_of(bytes: &[u8]) -> String {
 /// Reads the JSON of a stored result.
 ///
 /// # Errors
-/// Returns [`NotAResult`], which says what the bytes are instead.
-pub fn read(json: &[u8]) -> Result<Stored, NotAResult> {
-    match Document::read(json) {
-        Ok(document) => Ok(Stored::Run(Box::new(document))),
-        Err(NotAResult::Another(Some(command))) => match command.as_str() {
-            "repeat" => Repetition::read(json).map(|runs| Stored::Repetition(Box::new(runs))),
-            "ab" => {
-                let file = StoredFile { name: String::new(), bytes: json.to_vec() };
-                let pair = stored_ab(&file).map_err(|why| NotAResult::Malformed(why.to_string()))?;
-                Ok(Stored::Pair(Box::new(pair)))
+/// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
+pub fn read(json: &[u8]) -> Result<ResultDocument, NotAResult> {
+    let label = Label::of(json)?;
+    match label.command() {
+        None => Document::read(json).map(|run| ResultDocument::Run(Box::new(run))),
+        Some("search" | "scan" | "curve") => parsed(json).map(ResultDocument::Series),
+        Some("repeat") => parsed(json).map(ResultDocument::Repeated),
+        Some("ab" | "compare") if label.compares_several() => {
+            let several: Box<Comparisons> = parsed(json)?;
+            let is_whole = !several.comparisons.is_empty();
+            if !is_whole || !several.comparisons.iter().all(Comparison::is_within_limits) {
+                return Err(NotAResult::Malformed(OUT_OF_LIMITS.to_owned()));
             }
-            _ => CurveDocument::read(json).map(|curve| Stored::Curve(Box::new(curve))),
-        },
-        Err(error) => Err(error),
+            Ok(ResultDocument::Comparison(several))
+        }
+        Some("ab" | "compare") => {
+            let pair: Box<Comparison> = parsed(json)?;
+            match pair.is_within_limits() {
+                true => Ok(ResultDocument::Pair(pair)),
+                false => Err(NotAResult::Malformed(OUT_OF_LIMITS.to_owned())),
+            }
+        }
+        Some(command) => Err(NotAResult::Another(Some(command.to_owned()))),
     }
+}
+
+/// The refusal of a comparison with too few sides or too many runs.
+const OUT_OF_LIMITS: &str = "a comparison has two sides or more, with at most 50 runs each";
+
+fn parsed<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<Box<T>, NotAResult> {
+    checked_json::read(json).map(Box::new).map_err(|error| NotAResult::of_error(json, &error))
 }
 
 #[cfg(test)]
@@ -151,7 +172,8 @@ mod tests {
         for stored in [bytes.clone(), small.clone(), page.into_bytes()] {
             assert_eq!(json_of(&stored).expect("it holds a result"), bytes);
         }
-        assert!(matches!(read(&bytes), Ok(Stored::Run(_))));
+        let Ok(ResultDocument::Run(document)) = read(&bytes) else { panic!("the result of a run") };
+        assert_eq!(json::render(&document), bytes, "it is written as it was read");
         for cut in (2..small.len()).step_by(11) {
             assert!(matches!(json_of(&small[..cut]), Err(NotStored::Packed(_))), "cut at {cut}");
         }

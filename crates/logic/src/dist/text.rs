@@ -250,6 +250,27 @@ impl Serialize for Dist {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Dist {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Dist".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A distribution in the language of the command line, or one from a file with its values.",
+            "anyOf": [
+                { "type": "string" },
+                {
+                    "type": "object",
+                    "required": ["path", "values"],
+                    "properties": { "path": { "type": "string" }, "values": { "type": "array" } }
+                }
+            ]
+        })
+    }
+}
+
 /// A distribution is read from its text, a bare number, or the table of `path` and `values`.
 impl<'de> Deserialize<'de> for Dist {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Dist, D::Error> {

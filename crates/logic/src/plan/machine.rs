@@ -78,6 +78,7 @@ pub enum Wait {
 
 /// The clock that decides when a reply arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
     /// The kernel's receive stamp.

@@ -3,6 +3,7 @@
 use super::rank_sum::RankSum;
 use super::signed_rank::{SignedRank, seen_factor};
 use pummel_logic::rng;
+use serde::{Deserialize, Serialize};
 
 /// Most runs of a side that are compared: the exact tests take a moment for as many.
 pub const RUNS_MAX: usize = 50;
@@ -14,7 +15,9 @@ pub const RUNS_TO_CLAIM: usize = 6;
 const ORDERS_SHARE: usize = 4;
 
 /// Relation between the runs of two sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum Design {
     /// Run i of one side and run i of the other are a pair, and which of them came first was mixed.
     Paired,

@@ -3,6 +3,7 @@
 
 use super::distributions::chi_square_above;
 use super::median::{median, sorted, standard_deviation};
+use serde::{Deserialize, Serialize};
 
 /// The level of the test whether runs differ by more than chance within them explains.
 const LEVEL: f64 = 0.01;
@@ -23,7 +24,8 @@ pub struct RunFigure {
 }
 
 /// Spread of a figure between the runs of one configuration.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunSpread {
     /// Standard deviation of the logarithms of the figures: about the relative standard deviation between runs.
     pub between: f64,
@@ -32,13 +34,15 @@ pub struct RunSpread {
     pub within: Option<f64>,
     /// Whether the runs differ by more than chance within them explains: (N - 1) s_B^2 / s_W^2 is above the 99 % point of
     /// chi-square with N - 1 degrees of freedom. `None` where chance within a run is not known.
+    #[serde(rename = "beyond_chance")]
     pub is_beyond_chance: Option<bool>,
     /// The two groups that the runs fall in, where they do.
     pub groups: Option<Groups>,
 }
 
 /// Two groups of runs, the lower one first.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Groups {
     /// Numbers of runs.
     pub runs: [usize; 2],

@@ -91,6 +91,7 @@ pub struct ConnectionEvidence {
 
 /// The network of a machine: since it started, or between two readings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostNetwork {
     /// TCP segments that were sent.
     pub segments_out: u64,
@@ -106,6 +107,7 @@ pub struct HostNetwork {
 
 /// The use of a network card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CardUse {
     /// Name of the card.
     pub name: String,

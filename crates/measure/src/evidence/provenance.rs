@@ -15,6 +15,7 @@ const TEXT_MAX_BYTES: usize = 4_096;
 
 /// The machine and the build of one process of a run. Fields that cannot be read are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Provenance {
     /// Name of the agent; absent in a run without agents, and for the controller's own share.
@@ -49,6 +50,7 @@ pub struct Provenance {
 
 /// The program that ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Build {
     /// Version of the program.
@@ -65,6 +67,7 @@ pub struct Build {
 
 /// The CPUs of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CpuFacts {
     /// Model of the first CPU.
@@ -95,6 +98,7 @@ pub struct CpuFacts {
 
 /// Limits of the control groups of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CgroupFacts {
     /// CPU time that the group may use, in thousandths of a CPU; absent where there is no limit.
@@ -105,6 +109,7 @@ pub struct CgroupFacts {
 
 /// A network card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CardFacts {
     /// Name of the card.
@@ -131,6 +136,7 @@ pub struct CardFacts {
 
 /// Time that a card waits before it interrupts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Coalescing {
     /// Wait after received packets, in microseconds.

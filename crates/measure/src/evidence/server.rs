@@ -197,6 +197,7 @@ impl BackgroundSave {
 
 /// Number of times that a server answered with an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorCount {
     /// First word of the error, such as `MOVED`.
     pub name: String,
@@ -230,6 +231,7 @@ pub struct LatencyEvent {
 
 /// Counters of a server as differences; absent where the server does not count such a thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerCounts {
     /// Requests of all kinds.
     pub requests: Option<u64>,

@@ -9,6 +9,7 @@ const CLASS_MAX: u32 = 63;
 
 /// Records of one class of sizes, which share pages of memory with no other class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlabClass {
     /// Number of the class.
     pub class: u32,

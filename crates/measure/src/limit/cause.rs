@@ -9,6 +9,7 @@ use pummel_logic::time::Nanos;
 
 /// The cause of a limit. Shares are those of 1, rates are in requests per second. Each variant bears the name of its row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Cause {
     /// No request was completed.
@@ -304,6 +305,7 @@ pub enum Cause {
 
 /// The use of a resource, and the rate at which it is used up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NextLimit {
     /// The resource.
     pub resource: Resource,
@@ -323,6 +325,7 @@ impl NextLimit {
 
 /// A side of the exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// The client threads.
@@ -333,6 +336,7 @@ pub enum Side {
 
 /// What turned connections away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnedAwayBy {
     /// The server itself, which had as many as it takes.
@@ -345,6 +349,8 @@ pub enum TurnedAwayBy {
 
 /// A time at a quantile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "TimeAtQuantile"))]
 pub struct TimeAt {
     /// Name of the quantile, such as `p99`.
     pub quantile: String,
@@ -361,6 +367,7 @@ impl TimeAt {
 
 /// CPU time that was taken from a client thread, and by whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TakenCpu {
     /// The taker.
     pub by: CpuTaker,
@@ -370,6 +377,7 @@ pub struct TakenCpu {
 
 /// CPU time that the client threads of a process lost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LostCpu {
     /// Name of the agent; absent in a run without agents.
     pub agent: Option<String>,
@@ -383,6 +391,7 @@ pub struct LostCpu {
 
 /// The use of the CPUs that client and server share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedMachine {
     /// Number of those CPUs.
     pub cpus: u64,
@@ -402,6 +411,7 @@ pub struct SharedMachine {
 
 /// Advice for client threads without time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadAdvice {
     /// More threads.
@@ -414,6 +424,7 @@ pub enum ThreadAdvice {
 
 /// The account of a server that started anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StartedAnew {
     /// How long it had been up at the end.
     pub uptime_s: Option<u64>,
@@ -423,6 +434,7 @@ pub struct StartedAnew {
 
 /// The bound of a network card.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CardBound {
     /// The share of its speed that it carried.
@@ -433,6 +445,7 @@ pub enum CardBound {
 
 /// The time of one thread, in shares.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadTime {
     /// Share of a CPU that it used.
     pub cpu: f64,
@@ -442,6 +455,7 @@ pub struct ThreadTime {
 
 /// Proof that a server was occupied.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Occupied {
     /// Share of the time that it spent inside commands, which it executes one after the other.
@@ -457,6 +471,7 @@ pub enum Occupied {
 
 /// Proof that a server had time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Spare {
     /// The service time of one request at a time, which hardly rose.
@@ -467,6 +482,7 @@ pub enum Spare {
 
 /// The connections of a run, and what they may have in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Clients {
     /// Number of connections.
     pub connections: u64,
@@ -476,6 +492,7 @@ pub struct Clients {
 
 /// What was in flight in a closed loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InFlight {
     /// Requests that were in flight on average.
     pub flown: f64,
@@ -503,6 +520,7 @@ pub struct InFlight {
 
 /// Advice to have more requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MoreInFlight {
     /// More give more load.
@@ -513,6 +531,7 @@ pub enum MoreInFlight {
 
 /// The user of the CPU while a thread of a server waited for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DelayTaker {
     /// Processes that are not of this run.
@@ -523,6 +542,7 @@ pub enum DelayTaker {
 
 /// The way in which records were lost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LostWhy {
     /// The servers do not hold them all.
@@ -547,6 +567,7 @@ pub enum LostWhy {
 
 /// A time in which a server answered nothing while requests were due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Standstill {
     /// Its beginning, from the beginning of the measured phase.
     pub from_ns: Nanos,
@@ -558,6 +579,7 @@ pub struct Standstill {
 
 /// The rates of a server that answered less than was asked of it, in requests per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outpaced {
     /// Rate of the requests that were due.
     pub asked: f64,
@@ -567,6 +589,7 @@ pub struct Outpaced {
 
 /// What requests waited for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WaitedFor {
     /// Connections that were not there.

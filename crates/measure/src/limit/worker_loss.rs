@@ -24,6 +24,7 @@ pub struct WorkerLoss {
 
 /// Taker of a CPU's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CpuTaker {
     /// The hypervisor, which gave the CPU to another machine (steal).

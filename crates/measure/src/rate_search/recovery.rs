@@ -3,6 +3,7 @@
 use crate::compare::{mean, standard_deviation};
 use crate::uncertainty::{Window, Windows};
 use pummel_logic::time::{Nanos, seconds};
+use serde::{Deserialize, Serialize};
 
 /// Standard deviations from the mean from which on windows do not differ by chance alone.
 const DEVIATIONS: f64 = 3.0;
@@ -14,7 +15,8 @@ const SMALL: f64 = 0.1;
 const WINDOWS_MIN: usize = 10;
 
 /// Aftermath of an overload.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recovery {
     /// Share of the mean response before the overload by which requests were slower: 0.12 for 12 %. 0 where nothing was
     /// left.

@@ -1,20 +1,26 @@
 //! What a change is held to: `--worse` and `--within`.
 
+use serde::{Deserialize, Serialize};
+
 use crate::run_figures::Metric;
 
 /// A sentence about a change that a comparison is to judge.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Claim {
     /// The figure.
     pub metric: Metric,
     /// The greatest change for the worse that is allowed, as a share: 0.02 for 2 %.
     pub limit: f64,
-    /// What has to be shown.
+    /// The kind of the claim: `worse` or `within`.
+    #[serde(rename = "claim")]
     pub kind: ClaimKind,
 }
 
 /// The kinds of claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum ClaimKind {
     /// A regression gate: violated where side B is shown to be worse by more than the limit.
     Worse,
@@ -22,23 +28,31 @@ pub enum ClaimKind {
     Within,
 }
 
-/// A claim and what became of it.
-#[derive(Clone, Debug, PartialEq)]
+/// Claim and its outcome: `passed`, `failed`, or `not judged` with the reason as `why`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClaimResult {
     /// The claim.
+    #[serde(flatten)]
     pub claim: Claim,
-    /// What became of it.
+    /// The outcome of the claim.
+    #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What became of a claim.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Outcome of a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "outcome", content = "why")]
 pub enum Outcome {
-    /// It holds.
+    /// The claim holds.
+    #[serde(rename = "passed")]
     Held,
-    /// It is violated.
+    /// The claim is violated.
+    #[serde(rename = "failed")]
     Violated,
-    /// It cannot be judged, for this reason.
+    /// The claim cannot be judged, for this reason.
+    #[serde(rename = "not judged")]
     NotJudged(String),
 }
 

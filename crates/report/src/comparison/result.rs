@@ -1,17 +1,21 @@
 //! What two sides show: the figures of both, what changed, and what may be claimed of it.
 
 use pummel_measure::compare::{
-    ALPHA, Change, Design, RUNS_TO_CLAIM, adjusted, can_differ, change_of, median, pairs_in_time, seen_change,
+    ALPHA, Change, Design, RUNS_MAX, RUNS_TO_CLAIM, adjusted, can_differ, change_of, median, pairs_in_time,
+    seen_change,
 };
 use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::words::counted;
+use serde::{Deserialize, Serialize};
 
 use super::claim::{Claim, ClaimResult, Outcome};
 use super::difference_words::options_of;
 use super::order::Order;
 use super::side::{Difference, Side, SideNames, differences};
-use crate::run_figures::{Metric, RunFigures};
+use crate::document::{SCHEMA, ToolResult};
+use crate::json::render;
+use crate::run_figures::{Figures, Metric, MetricUnit, OfMetric, RunFigures, status_of_series};
 
 /// What is asked of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,67 +35,153 @@ pub struct Question {
     pub loads_may_differ: bool,
 }
 
-/// What two sides show.
-#[derive(Clone, Debug)]
+/// Comparisons of several sides with the first as JSON: one as it is, several as [`Comparisons`].
+pub fn json_of_all(comparisons: &[Comparison]) -> Vec<u8> {
+    match comparisons {
+        [only] => render(only),
+        several => render(&Comparisons::of(several.to_vec())),
+    }
+}
+
+/// Command that compared two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum PairCommand {
+    /// `pummel ab`, which measured both sides by turns.
+    Ab,
+    /// `pummel compare`, of stored results.
+    Compare,
+}
+
+impl PairCommand {
+    /// The word of command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            PairCommand::Ab => "ab",
+            PairCommand::Compare => "compare",
+        }
+    }
+}
+
+/// Result of two sides, as `ab` and `compare` write it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
-    /// `ab` or `compare`.
-    pub command: &'static str,
-    /// Displayed names of the sides.
+    /// Number of the layout.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = 1)))]
+    pub schema: u32,
+    /// The program that compared.
+    pub tool: ToolResult,
+    /// Command that compared the sides: `ab` or `compare`.
+    pub command: PairCommand,
+    /// Status as of a run; `partial` also where pairs are missing.
+    pub status: Status,
+    /// Reason why there are no more runs; null where none are missing.
+    pub reason: Option<String>,
+    /// Words of the command line that measured the pairs; empty with `--anonymous`, and where stored results are compared.
+    pub argv: Vec<String>,
+    /// Displayed names of the sides, letters from A to H.
     pub names: SideNames,
     /// The two sides.
     pub sides: [Side; 2],
-    /// How the runs belong together.
+    /// Relation between the runs of the sides: `paired` or `apart`.
     pub design: Design,
-    /// How they followed each other.
+    /// Order of the runs: `mixed` for sides that alternated, `first-before-second`, `second-before-first` or `other`; all but the first may
+    /// look like a difference.
     pub order: Order,
-    /// Whether their order was accepted although they did not alternate.
+    /// Whether `--accept-order` was given.
     pub accept_order: bool,
-    /// The figures, in the order of [`Metric::ALL`].
-    pub rows: Vec<Row>,
-    /// What differs in plans, machines and servers.
-    pub differences: Vec<Difference>,
-    /// Why claims cannot be judged.
-    pub doubts: Vec<String>,
-    /// The claims and what became of them.
-    pub claims: Vec<ClaimResult>,
-    /// The words of the command line that measured the pairs; empty with `--anonymous`, and where stored results are compared.
-    pub argv: Vec<String>,
-    /// Pairs that were asked for; `None` where stored results are compared.
+    /// Pairs that were asked for; null where stored results are compared.
     pub asked_pairs: Option<u32>,
-    /// Why there are no more runs, where some are missing.
-    pub reason: Option<String>,
-    /// Whether a signal ended the runs.
-    pub interrupted: bool,
-    /// How many runs failed and were made again, which are none of the sides'.
+    /// Number of runs that failed and were made again, which are none of the sides'.
     pub made_again: u32,
+    /// Differences between plans, and the first 40 between machines and servers.
+    pub differences: Vec<Difference>,
+    /// Figures of both sides by metric: `p50`, `p90`, `p99`, `p99.9`, `rate`, `client-cpu` and `server-cpu`.
+    #[serde(rename = "figures")]
+    pub rows: Figures<Row>,
+    /// Reasons why claims cannot be judged.
+    pub doubts: Vec<String>,
+    /// Claims of `--worse` and `--within` with their outcomes.
+    pub claims: Vec<ClaimResult>,
 }
 
 /// One figure of the two sides.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
     /// The figure.
+    #[serde(skip)]
     pub metric: Metric,
-    /// Medians of the runs of each side; `None` where a run does not know the figure.
+    /// Unit of the values: `us`, `requests/s` or `us/request`.
+    pub unit: MetricUnit,
+    /// Medians of the runs of each side; null where a run does not know the figure.
     pub values: [Option<f64>; 2],
-    /// The interval of each side within its run, where it has one run.
+    /// 95 % interval of each side within its run, where it has one run.
     pub within: [Option<(f64, f64)>; 2],
     /// Lower bounds of the figure, for a side of one run in which it is not known.
+    #[serde(rename = "above")]
     pub bounds: [Option<f64>; 2],
-    /// Runs of each side that do not know the figure.
+    /// Number of runs of each side that do not know the figure.
     pub unknown: [usize; 2],
-    /// The change from side A to side B; `None` where a run does not know the figure.
-    pub change: Option<Change>,
-    /// Whether the figure is judged.
-    pub is_judged: bool,
-    /// The p of a judged figure, corrected for the number of those; `None` where there is no test.
+    /// Relative change from the first side to the second: 0.02 where the second is 2 % greater; null where a run does not know the
+    /// figure.
+    pub change: Option<f64>,
+    /// 95 % interval of the change; null below six runs a side.
+    pub ci: Option<(f64, f64)>,
+    /// Two-sided p of the change; null for one run a side.
     pub p: Option<f64>,
-    /// Number of figures for which the p is corrected; 1 for a figure that is not judged.
-    pub tests: usize,
-    /// What is said of it.
+    /// The p of a judged figure, corrected by Holm for the number of those; null where there is no test.
+    pub p_corrected: Option<f64>,
+    /// Relative change that 4 of 5 such experiments find, with that correction; null where they can find none, and where runs are not
+    /// paired.
+    pub would_have_been_seen: Option<f64>,
+    /// Whether the figure is judged.
+    #[serde(rename = "judged")]
+    pub is_judged: bool,
+    /// Conclusion on the figure: `differ`, `no difference shown`, `not judged`, `not known` (also where pairs are too few for the number
+    /// of judged figures) or `not comparable` (the generator, which was the limit in more than half of the runs of a side, hides the
+    /// change).
     pub word: Word,
-    /// By how much runs of one thing differ on this machine by themselves: a standard deviation of the logarithm, from a
-    /// calibration; `None` where none is known.
+    /// Standard deviation of the logarithm by which runs of one thing differ on this machine by themselves, from a calibration; null
+    /// where none is known.
     pub noise: Option<f64>,
+    /// Whether the change is smaller than what this machine shows of two sides that are equal.
+    #[serde(rename = "below_noise")]
+    pub is_below_noise: bool,
+}
+
+impl OfMetric for Row {
+    fn metric(&self) -> Metric {
+        self.metric
+    }
+
+    fn with_metric(self, metric: Metric) -> Row {
+        Row { metric, ..self }
+    }
+}
+
+/// Result of three sides or more, as `compare` writes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Comparisons {
+    /// Number of the layout.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = 1)))]
+    pub schema: u32,
+    /// The program that compared.
+    pub tool: ToolResult,
+    /// The word `compare`.
+    pub command: PairCommand,
+    /// Comparison of each side beside the first with the first.
+    pub comparisons: Vec<Comparison>,
+}
+
+impl Comparisons {
+    /// The comparisons of several sides with the first.
+    pub fn of(comparisons: Vec<Comparison>) -> Comparisons {
+        Comparisons { schema: SCHEMA, tool: ToolResult::named(), command: PairCommand::Compare, comparisons }
+    }
 }
 
 /// What comes of a comparison; each has its exit status.
@@ -112,37 +202,30 @@ pub enum Conclusion {
 }
 
 /// What is said of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Word {
     /// The sides differ.
+    #[serde(rename = "differ")]
     Differ,
     /// No difference is shown.
+    #[serde(rename = "no difference shown")]
     NoDifference,
     /// The figure is not judged.
+    #[serde(rename = "not judged")]
     NotJudged,
     /// Too few runs, also for the number of judged figures, or an order of runs that could look like a difference.
+    #[serde(rename = "not known")]
     NotKnown,
     /// The figure is partly that of the generator, which was the limit of a side.
+    #[serde(rename = "not comparable")]
     NotComparable,
-}
-
-impl Word {
-    /// The word of results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Word::Differ => "differ",
-            Word::NoDifference => "no difference shown",
-            Word::NotJudged => "not judged",
-            Word::NotKnown => "not known",
-            Word::NotComparable => "not comparable",
-        }
-    }
 }
 
 impl Comparison {
     /// Compares two sides whose runs belong together as `design` says.
     fn of(
-        command: &'static str,
+        command: PairCommand,
         sides: [Side; 2],
         design: Design,
         order: Order,
@@ -150,26 +233,29 @@ impl Comparison {
     ) -> Comparison {
         let differences = differences(&sides);
         let may_differ = design == Design::Paired || question.accept_order;
-        let mut rows: Vec<Row> = Metric::ALL.map(|metric| Row::of(metric, &sides, design)).to_vec();
+        let mut rows = Metric::ALL.map(|metric| Row::of(metric, &sides, design));
         let judged = judged(&sides, question);
         judge(&mut rows, &judged, design, may_differ);
+        let mut rows = rows.map(|(row, _)| row);
         let hidden = rows.iter_mut().filter(|row| row.is_judged && row.is_hidden_by_generator(&sides));
         hidden.for_each(|row| row.word = Word::NotComparable);
         let mut comparison = Comparison {
+            schema: SCHEMA,
+            tool: ToolResult::named(),
+            status: Status::Complete,
             command,
             names: question.names,
             sides,
             design,
             order,
             accept_order: question.accept_order,
-            rows,
+            rows: Figures(rows.to_vec()),
             differences,
             doubts: Vec::new(),
             claims: Vec::new(),
             argv: Vec::new(),
             asked_pairs: None,
             reason: None,
-            interrupted: false,
             made_again: 0,
         };
         comparison.doubts = doubts(&comparison, question);
@@ -179,7 +265,7 @@ impl Comparison {
         let judged = |claim: &Claim| {
             let row = comparison.row(claim.metric);
             let limited = if row.metric.is_of_the_way() { comparison.limited() } else { [None, None] };
-            claim.judged(row.worsening(), row.is_below_noise(), &reasons).unless_limited(limited)
+            claim.judged(row.worsening(), row.is_below_noise, &reasons).unless_limited(limited)
         };
         comparison.claims = question.claims.iter().map(judged).collect();
         comparison
@@ -187,7 +273,7 @@ impl Comparison {
 
     /// Compares the runs of an experiment whose run i of each side are a pair, in mixed order. A run without a partner is
     /// left out.
-    pub fn of_pairs(command: &'static str, sides: [Side; 2], question: &Question) -> Comparison {
+    pub fn of_pairs(command: PairCommand, sides: [Side; 2], question: &Question) -> Comparison {
         let pairs = sides[0].runs.len().min(sides[1].runs.len());
         let sides = sides.map(|mut side| {
             side.runs.truncate(pairs);
@@ -196,12 +282,19 @@ impl Comparison {
         Comparison::of(command, sides, Design::Paired, Order::Mixed, question)
     }
 
+    /// The comparison as the end of an experiment that asked for so many pairs; a reason says why some are missing.
+    #[must_use]
+    pub fn ended(self, asked_pairs: u32, reason: Option<String>, is_interrupted: bool) -> Comparison {
+        let status = status_of_series(is_interrupted, reason.as_deref(), self.runs(), Some(asked_pairs));
+        Comparison { asked_pairs: Some(asked_pairs), reason, status, ..self }
+    }
+
     /// Compares stored results: paired where their runs alternated in mixed order.
     pub fn of_results(mut sides: [Side; 2], question: &Question) -> Comparison {
         let starts =
             |side: &Side| side.runs.iter().map(|run| run.started_unix_s).collect::<Option<Vec<f64>>>();
         let [Some(first), Some(second)] = [starts(&sides[0]), starts(&sides[1])] else {
-            return Comparison::of("compare", sides, Design::Apart, Order::Other, question);
+            return Comparison::of(PairCommand::Compare, sides, Design::Apart, Order::Other, question);
         };
         if let Some(pairs) = pairs_in_time(&first, &second).filter(|pairs| pairs.len() > 1) {
             let take = |side: &Side, places: Vec<usize>| {
@@ -209,7 +302,7 @@ impl Comparison {
             };
             sides[0].runs = take(&sides[0], pairs.iter().map(|pair| pair.0).collect());
             sides[1].runs = take(&sides[1], pairs.iter().map(|pair| pair.1).collect());
-            return Comparison::of("compare", sides, Design::Paired, Order::Mixed, question);
+            return Comparison::of(PairCommand::Compare, sides, Design::Paired, Order::Mixed, question);
         }
         let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
         let greatest = |times: &[f64]| times.iter().copied().fold(0.0, f64::max);
@@ -218,7 +311,12 @@ impl Comparison {
             (_, true) => Order::SecondBeforeFirst,
             _ => Order::Other,
         };
-        Comparison::of("compare", sides, Design::Apart, order, question)
+        Comparison::of(PairCommand::Compare, sides, Design::Apart, order, question)
+    }
+
+    /// Whether no side has more runs than are compared.
+    pub(crate) fn is_within_limits(&self) -> bool {
+        self.sides.iter().all(|side| side.runs.len() <= RUNS_MAX)
     }
 
     /// Runs of the side that has fewer.
@@ -229,7 +327,7 @@ impl Comparison {
     /// Why none of the judged figures can be shown to differ, however much they do, as a sentence without its end; `None` where
     /// that is not because of their number.
     pub fn too_few_pairs(&self) -> Option<String> {
-        let (pairs, tests) = (self.runs(), self.rows.iter().filter(|row| row.p.is_some()).count());
+        let (pairs, tests) = (self.runs(), self.rows.iter().filter(|row| row.p_corrected.is_some()).count());
         let is_too_few = self.design == Design::Paired && pairs >= RUNS_TO_CLAIM && !can_differ(pairs, tests);
         let enough = (pairs..).find(|pairs| can_differ(*pairs, tests)).filter(|_| is_too_few)?;
         Some(format!(
@@ -250,12 +348,12 @@ impl Comparison {
 
     /// Values that were wrong or old, in all runs.
     pub fn wrong_values(&self) -> u64 {
-        self.sides.iter().map(Side::wrong_values).sum()
+        self.sides.iter().map(Side::wrong_values).fold(0, u64::saturating_add)
     }
 
-    /// The row of a metric.
-    pub fn row(&self, metric: Metric) -> &Row {
-        self.rows.iter().find(|row| row.metric == metric).expect("there is a row for each metric")
+    /// The row of a metric, which every comparison of this program has.
+    pub(super) fn row(&self, metric: Metric) -> &Row {
+        self.rows.iter().find(|row| row.metric == metric).expect("a comparison has a row for each metric")
     }
 
     /// What comes of the claims, and of the runs. Values that were wrong in stored results are told and judge nothing: the command
@@ -263,7 +361,7 @@ impl Comparison {
     pub fn conclusion(&self) -> Conclusion {
         let has = |wanted: fn(&Outcome) -> bool| self.claims.iter().any(|claim| wanted(&claim.outcome));
         match () {
-            () if self.interrupted => Conclusion::Interrupted,
+            () if self.status == Status::Interrupted => Conclusion::Interrupted,
             () if self.reason.is_some() => Conclusion::Incomplete,
             () if self.asked_pairs.is_some() && self.wrong_values() > 0 => Conclusion::WrongValues,
             () if has(|outcome| *outcome == Outcome::Violated) => Conclusion::Violated,
@@ -271,22 +369,11 @@ impl Comparison {
             () => Conclusion::Held,
         }
     }
-
-    /// The word of results for how the runs ended.
-    pub fn status(&self) -> Status {
-        match (self.interrupted, &self.reason) {
-            (true, _) => Status::Interrupted,
-            (false, Some(_)) => Status::Partial,
-            (false, None) if self.asked_pairs.is_some_and(|asked| self.runs() < asked as usize) => {
-                Status::Partial
-            }
-            (false, None) => Status::Complete,
-        }
-    }
 }
 
 impl Row {
-    fn of(metric: Metric, sides: &[Side; 2], design: Design) -> Row {
+    /// The row of a metric, which is not judged yet, and the change by which it is.
+    fn of(metric: Metric, sides: &[Side; 2], design: Design) -> (Row, Option<Change>) {
         let known = |side: &Side| side.runs.iter().filter_map(|run| run.figure(metric)).collect::<Vec<_>>();
         let figures = [known(&sides[0]), known(&sides[1])];
         let unknown = [0, 1].map(|side| sides[side].runs.len() - figures[side].len());
@@ -300,19 +387,29 @@ impl Row {
             [one] => one.bound(metric),
             _ => None,
         };
-        Row {
+        let change = is_known.then(|| change_of(design, &values[0], &values[1])).flatten();
+        let relative = |log: f64| Some(log.exp_m1()).filter(|change| change.is_finite());
+        let noise = noise_of(metric, sides);
+        let row = Row {
             metric,
+            unit: metric.unit(),
             bounds: [0, 1].map(bound_of),
             values: [0, 1].map(|side| median(&values[side]).filter(|_| unknown[side] == 0)),
             within: [0, 1].map(of_one),
             unknown,
-            change: is_known.then(|| change_of(design, &values[0], &values[1])).flatten(),
+            change: change.and_then(|change| relative(change.estimate)),
+            ci: change
+                .and_then(|change| change.interval)
+                .and_then(|(low, high)| Some((relative(low)?, relative(high)?))),
+            p: change.and_then(|change| change.p),
+            p_corrected: None,
+            would_have_been_seen: change.and_then(|change| relative(change.seen_among(1)?)),
             is_judged: false,
-            p: None,
-            tests: 1,
             word: Word::NotJudged,
-            noise: noise_of(metric, sides),
-        }
+            noise,
+            is_below_noise: change.is_some_and(|change| is_below_noise(&change, noise)),
+        };
+        (row, change)
     }
 
     /// Whether the generator hides how the second side compares with the first. A side whose generator was the limit is
@@ -320,43 +417,24 @@ impl Row {
     /// second side with such a generator is called neither.
     fn is_hidden_by_generator(&self, sides: &[Side; 2]) -> bool {
         let [first, second] = sides.each_ref().map(Side::is_generator_limited);
-        let greater = self.change.is_some_and(|change| change.estimate > 0.0);
+        let greater = self.change.is_some_and(|change| change > 0.0);
         let is_worse = greater != self.metric.is_better_when_greater();
         self.metric.is_of_the_way() && (second || (first && !is_worse))
     }
 
-    /// The logarithm of the change that 4 of 5 such experiments find; `None` where they can find none, and where runs are not paired.
-    pub fn seen(&self) -> Option<f64> {
-        self.change?.seen_among(self.tests)
-    }
-
-    /// Whether the change is smaller than what this machine shows of two sides that are equal: less than as many pairs, or the
-    /// fewest that can show a change, find in 4 of 5 cases where runs differ as a calibration found it.
-    pub fn is_below_noise(&self) -> bool {
-        let several = self.change.filter(|change| change.runs > 1);
-        let seen = self
-            .noise
-            .zip(several)
-            .and_then(|(noise, change)| seen_change(2.0_f64.sqrt() * noise, change.runs.max(RUNS_TO_CLAIM)));
-        seen.zip(self.change).is_some_and(|(seen, change)| change.estimate.abs() < seen)
-    }
-
-    /// The relative change from side A to side B: 0.02 where B is 2 % greater.
-    pub fn relative(&self) -> Option<f64> {
-        self.change.map(|change| change.estimate.exp_m1())
-    }
-
-    /// The 95 % interval of the relative change.
-    pub fn relative_interval(&self) -> Option<(f64, f64)> {
-        let (low, high) = self.change?.interval?;
-        Some((low.exp_m1(), high.exp_m1()))
-    }
-
     /// The 95 % interval of the relative change for the worse: above 0 where side B is worse.
-    pub fn worsening(&self) -> Option<(f64, f64)> {
-        let (low, high) = self.relative_interval()?;
+    fn worsening(&self) -> Option<(f64, f64)> {
+        let (low, high) = self.ci?;
         Some(if self.metric.is_better_when_greater() { (-high, -low) } else { (low, high) })
     }
+}
+
+/// Whether a change is smaller than what this machine shows of two sides that are equal: less than as many pairs, or the fewest that
+/// can show a change, find in 4 of 5 cases where runs differ as a calibration found it.
+fn is_below_noise(change: &Change, noise: Option<f64>) -> bool {
+    let noise = noise.filter(|_| change.runs > 1);
+    let seen = noise.and_then(|noise| seen_change(2.0_f64.sqrt() * noise, change.runs.max(RUNS_TO_CLAIM)));
+    seen.is_some_and(|seen| change.estimate.abs() < seen)
 }
 
 /// The greater of what the calibrations of the two sides say of a metric.
@@ -381,18 +459,19 @@ fn judged(sides: &[Side; 2], question: &Question) -> Vec<Metric> {
 }
 
 /// Corrects the p of the judged metrics for their number, and says what may be said.
-fn judge(rows: &mut [Row], judged: &[Metric], design: Design, may_differ: bool) {
-    let mut judged: Vec<&mut Row> = rows.iter_mut().filter(|row| judged.contains(&row.metric)).collect();
-    let tests: Vec<f64> = judged.iter().filter_map(|row| row.change?.p).collect();
+fn judge(rows: &mut [(Row, Option<Change>)], judged: &[Metric], design: Design, may_differ: bool) {
+    let mut judged: Vec<_> = rows.iter_mut().filter(|(row, _)| judged.contains(&row.metric)).collect();
+    let tests: Vec<f64> = judged.iter().filter_map(|(row, _)| row.p).collect();
     let mut corrected = adjusted(&tests).into_iter();
     // Six runs a side that are no pairs have a p that is small enough for all figures that there are.
     let can_show = |change: &Change| design == Design::Apart || can_differ(change.runs, tests.len());
-    for row in &mut judged {
+    for (row, change) in &mut judged {
         row.is_judged = true;
-        row.tests = tests.len().max(1);
-        row.p = row.change.and_then(|change| change.p).and_then(|_| corrected.next());
-        let is_enough = row.change.is_some_and(|change| change.runs >= RUNS_TO_CLAIM && can_show(&change));
-        row.word = match row.p {
+        let seen = change.and_then(|change| change.seen_among(tests.len().max(1)));
+        row.would_have_been_seen = seen.map(f64::exp_m1).filter(|change| change.is_finite());
+        row.p_corrected = row.p.and_then(|_| corrected.next());
+        let is_enough = change.is_some_and(|change| change.runs >= RUNS_TO_CLAIM && can_show(&change));
+        row.word = match row.p_corrected {
             Some(p) if is_enough && may_differ && p <= ALPHA => Word::Differ,
             Some(_) if is_enough && may_differ => Word::NoDifference,
             _ => Word::NotKnown,

@@ -2,20 +2,35 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pummel_logic::plan::Plan;
+use pummel_logic::plan::{Labels, Plan};
+use pummel_measure::evidence::provenance::Provenance;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::document::Document;
+use crate::document::{Document, ToolResult};
 use crate::layout::json_value;
-use crate::run_figures::{Metric, RunFigures, judged_by_default};
+use crate::run_figures::{Metric, RunFigures, judged_by_default, wrong_values};
 
 /// Names of the sides of a comparison of up to 8 sides, in the order of the command line.
 pub const SIDE_NAMES: [&str; 8] = ["A", "B", "C", "D", "E", "F", "G", "H"];
 
 /// Displayed names of the two sides of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "[String; 2]")]
 pub struct SideNames(pub [&'static str; 2]);
+
+impl TryFrom<[String; 2]> for SideNames {
+    type Error = String;
+
+    fn try_from(names: [String; 2]) -> Result<SideNames, String> {
+        let known = |name: &String| {
+            let own = SIDE_NAMES.into_iter().find(|own| own == name);
+            own.ok_or_else(|| format!("{name:?} is no name of a side: expected a letter from A to H"))
+        };
+        Ok(SideNames([known(&names[0])?, known(&names[1])?]))
+    }
+}
 
 impl Default for SideNames {
     fn default() -> SideNames {
@@ -24,43 +39,64 @@ impl Default for SideNames {
 }
 
 /// One side of a comparison.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Side {
-    /// What the side is, in the user's words: its options, its program, its files.
+    /// Name of the side in the user's words: its options, its program, its files; empty where its servers name it.
     pub label: String,
-    /// What its runs were made after, but for their seeds.
+    /// Plan of every run, but for its seed, and without its labels.
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::AnyPlan"))]
     pub plan: Plan,
-    /// What else is known of it.
+    /// Names and values that the user gave the runs.
+    #[serde(default)]
+    pub labels: Labels,
+    /// Program, machine and servers of the last run.
     pub source: SideSource,
-    /// Its runs.
+    /// The runs, in the order in which they were made; run i of one side and run i of the other are a pair where runs are paired.
     pub runs: Vec<RunFigures>,
 }
 
-/// What is known of a side beside its plan and its figures, as JSON objects of the results.
+/// Program, machine and servers of a run of a series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SideSource {
-    /// The program that measured.
-    pub tool: Value,
-    /// The machine that measured; null where the result does not say.
-    pub machine: Value,
-    /// Software and version of each server; null where no server said it.
-    pub servers: Value,
+    /// The program that measured; null where it is not known.
+    pub tool: Option<ToolResult>,
+    /// The machines that measured; empty where the result does not say.
+    pub machine: Vec<Provenance>,
+    /// Software and version of each server; empty where no server said it.
+    pub servers: Vec<ServerSoftware>,
     /// The command line of the server that was started for each run; null where none was.
-    pub program: Value,
+    pub program: Option<String>,
     /// By how much runs of one thing differ on the machine by themselves, as a calibration found it: standard deviations of the
     /// logarithm, by the name of the metric. Empty where no calibration is known.
     pub noise: BTreeMap<String, f64>,
 }
 
-/// Something that is not the same on both sides.
-#[derive(Clone, Debug, PartialEq)]
+/// Software of a server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ServerSoftware {
+    /// Name of the software.
+    pub software: String,
+    /// Version of the software.
+    pub version: String,
+    /// Number of threads that serve; null where the server does not say.
+    pub serving_threads: Option<u32>,
+}
+
+/// A fact that is not the same on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
-    /// Its name, a path of fields.
+    /// Name of the fact, a path of fields.
     pub name: String,
-    /// Its values on each side.
+    /// The values of the two sides.
     pub values: [Value; 2],
-    /// Whether the load differs, so that figures cannot be compared without a thought.
+    /// Whether the load differs, so that figures are not compared without a thought.
+    #[serde(rename = "of_the_load")]
     pub is_of_the_load: bool,
 }
 
@@ -84,27 +120,21 @@ const DIFFERENCES_MAX: usize = 40;
 impl SideSource {
     /// What the result of a run says.
     pub fn of(result: &Document) -> SideSource {
+        let ToolResult { name, version, .. } = result.tool.clone();
         let servers = result.evidence.iter().flat_map(|evidence| &evidence.servers);
         let readings = servers.filter_map(|server| server.reading.as_ref());
-        let of_server = |software: &str, version: &str, threads: Option<u32>| json!({ "software": software, "version": version, "serving_threads": threads });
-        let each: Vec<Value> = readings
-            .map(|reading| of_server(&reading.software, &reading.version, reading.serving_threads))
-            .collect();
+        let software = readings.map(|reading| ServerSoftware {
+            software: reading.software.clone(),
+            version: reading.version.clone(),
+            serving_threads: reading.serving_threads,
+        });
         SideSource {
-            tool: json!({ "name": result.tool.name, "version": result.tool.version }),
-            machine: machine_of(result),
-            servers: if each.is_empty() { Value::Null } else { Value::Array(each) },
-            program: Value::Null,
+            tool: Some(ToolResult { name, version, ..ToolResult::default() }),
+            machine: result.machine.clone(),
+            servers: software.collect(),
+            program: None,
             noise: noise_of(result),
         }
-    }
-}
-
-/// The machines of a result; null where it names none.
-fn machine_of(result: &Document) -> Value {
-    match result.machine.as_slice() {
-        [] => Value::Null,
-        machines => json_value(machines),
     }
 }
 
@@ -118,6 +148,11 @@ fn noise_of(result: &Document) -> BTreeMap<String, f64> {
 }
 
 impl Side {
+    /// A side of runs that were made after a plan.
+    pub fn new(label: String, plan: &Plan, source: SideSource, runs: Vec<RunFigures>) -> Side {
+        Side { label, plan: plan.told(), labels: plan.labels.clone(), source, runs }
+    }
+
     /// The figure by which its runs are judged where none is named.
     pub(super) fn judged_by_default(&self) -> Metric {
         judged_by_default(&self.plan)
@@ -125,7 +160,7 @@ impl Side {
 
     /// Values that were wrong or old, in all runs of the side.
     pub fn wrong_values(&self) -> u64 {
-        self.runs.iter().filter_map(|run| run.wrong_values).sum()
+        wrong_values(&self.runs)
     }
 
     /// Runs of the side in which the generator was the limit.
@@ -139,18 +174,16 @@ impl Side {
         2 * self.generator_limited() > self.runs.len()
     }
 
-    /// What is known of it beside its plan, and its labels.
+    /// Facts of the side beside its plan, and its labels; null where they are not known.
     fn facts(&self) -> Value {
         let SideSource { tool, machine, servers, program, .. } = &self.source;
-        let fields = [
-            ("tool", tool.clone()),
-            ("machine", machine.clone()),
-            ("server", servers.clone()),
-            ("program", program.clone()),
-            ("labels", json!(self.plan.labels)),
-        ];
-        let named = fields.into_iter().map(|(name, value)| (name.to_owned(), value));
-        Value::Object(named.collect::<Map<String, Value>>())
+        json!({
+            "tool": json_value(tool),
+            "machine": (!machine.is_empty()).then(|| json_value(machine)),
+            "server": (!servers.is_empty()).then(|| json_value(servers)),
+            "program": program,
+            "labels": self.labels,
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use pummel_logic::plan::{Arrivals, Depth, Group, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
 use pummel_measure::compare::Design;
+use pummel_measure::evidence::provenance::Provenance;
 use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 
@@ -14,12 +15,9 @@ use crate::run_figures::tests::run_at;
 /// A side in open loop whose runs began at these times with times of this scale.
 fn side(runs: &[(f64, f64)]) -> Side {
     let group = Group { arrivals: Arrivals::Poisson, rate: Some(20_000.0), ..Group::default() };
-    Side {
-        label: String::new(),
-        plan: Plan { servers: vec!["127.0.0.1:11211".to_owned()], groups: vec![group], ..Plan::default() },
-        source: SideSource::default(),
-        runs: runs.iter().map(|(started_s, scale)| run_at(*started_s, *scale)).collect(),
-    }
+    let plan = Plan { servers: vec!["127.0.0.1:11211".to_owned()], groups: vec![group], ..Plan::default() };
+    let runs = runs.iter().map(|(started_s, scale)| run_at(*started_s, *scale)).collect();
+    Side::new(String::new(), &plan, SideSource::default(), runs)
 }
 
 /// Ten pairs in mixed order, in which B is slower by `planted`, and runs differ a little.
@@ -222,8 +220,8 @@ fn few_failed_unsteady_or_different_runs_cannot_be_judged() {
     // However much the machines differ.
     let mut elsewhere = pairs(0.5);
     for (place, side) in elsewhere.iter_mut().enumerate() {
-        let settings = (0..60).map(|setting| (format!("setting-{setting:02}"), serde_json::json!(place)));
-        side.source.machine = settings.collect::<serde_json::Map<_, _>>().into();
+        let machine = Provenance { memory_bytes: Some(place as u64), ..Provenance::default() };
+        side.source.machine = vec![machine; 60];
     }
     elsewhere[1].plan.groups[0].clients = 99;
     let differing = Comparison::of_results(elsewhere.clone(), &gate).differences;
@@ -241,17 +239,17 @@ fn wrong_values_end_pairs_that_were_measured_with_the_status_of_a_failed_check()
     let mut sides = pairs(0.0);
     sides[1].runs[3].wrong_values = Some(2);
     for question in [Question::default(), claim(ClaimKind::Worse, Metric::P99, 0.02)] {
-        let mut comparison = Comparison::of_pairs("ab", sides.clone(), &question);
-        comparison.asked_pairs = Some(10);
+        let comparison =
+            Comparison::of_pairs(PairCommand::Ab, sides.clone(), &question).ended(10, None, false);
         assert_eq!(exit(&comparison), 3);
         assert!(text(&comparison).contains("WRONG VALUES FOUND: 2 in all runs"), "{}", text(&comparison));
-        comparison.reason = Some("the server is gone".to_owned());
+        let comparison = comparison.ended(10, Some("the server is gone".to_owned()), false);
         assert_eq!(exit(&comparison), 1, "runs are missing");
     }
     // Of stored results nothing can be claimed, and the run that was stored has had its exit status.
     let stored = Comparison::of_results(sides, &Question::default());
     assert!(exit(&stored) == 0 && text(&stored).contains("wrong values were found in runs of B"));
-    let right = Comparison::of_pairs("ab", pairs(0.0), &Question::default());
+    let right = Comparison::of_pairs(PairCommand::Ab, pairs(0.0), &Question::default());
     assert!(exit(&right) == 0 && !text(&right).contains("WRONG VALUES"), "{}", text(&right));
 }
 
@@ -261,7 +259,7 @@ fn runs_of_errors_carry_no_claim_and_overloaded_runs_are_counted() {
     let of = |outcome| {
         let mut sides = pairs(0.1);
         sides[1].runs[4].outcome = outcome;
-        Comparison::of_pairs("ab", sides, &question)
+        Comparison::of_pairs(PairCommand::Ab, sides, &question)
     };
     let failed = of(RunOutcome::Failed);
     assert!(text(&failed).contains("FAILED: in 1 of 20 runs more than half "), "{}", text(&failed));
@@ -291,8 +289,8 @@ fn several_judged_figures_pay_for_their_number() {
     let question = Question { metrics: vec![Metric::P99, Metric::P50], ..Question::default() };
     let comparison = Comparison::of_results(pairs(0.044), &question);
     let row = comparison.row(Metric::P99);
-    let p = row.change.and_then(|change| change.p).expect("there is a test");
-    assert!((row.p.expect("it is judged") / p - 2.0).abs() < 1e-9);
+    let p = row.p.expect("there is a test");
+    assert!((row.p_corrected.expect("it is judged") / p - 2.0).abs() < 1e-9);
     assert!(text(&comparison).contains("Holm"), "{}", text(&comparison));
 }
 
@@ -339,7 +337,7 @@ fn what_would_have_been_seen_is_more_where_more_figures_are_judged() {
     let seen = |metrics: Vec<Metric>| {
         let question = Question { metrics, ..Question::default() };
         let comparison = Comparison::of_results(pairs(0.0), &question);
-        comparison.row(Metric::P99).seen().expect("ten pairs can show a difference")
+        comparison.row(Metric::P99).would_have_been_seen.expect("ten pairs can show a difference")
     };
     let (one, three) = (seen(vec![Metric::P99]), seen(vec![Metric::P99, Metric::P50, Metric::P90]));
     assert!(three > 1.1 * one && three < 1.6 * one, "{one} {three}");
@@ -360,9 +358,13 @@ fn a_list_that_differs_in_many_places_is_kept_in_part_and_hides_no_other_differe
 #[test]
 fn what_differs_in_servers_and_machines_is_said_first() {
     let mut sides = pairs(0.0);
-    let source = |version: &str, cpu: &str| SideSource {
-        servers: serde_json::json!([{ "software": "memcached", "version": version }]),
-        machine: serde_json::json!({ "cpu": cpu }),
+    let source = |version: &str, host: &str| SideSource {
+        servers: vec![ServerSoftware {
+            software: "memcached".to_owned(),
+            version: version.to_owned(),
+            serving_threads: None,
+        }],
+        machine: vec![Provenance { host: Some(host.to_owned()), ..Provenance::default() }],
         ..SideSource::default()
     };
     sides[0].source = source("1.6.18", "x");
@@ -451,17 +453,13 @@ fn json_and_csv_have_everything() {
     let value: serde_json::Value = serde_json::from_slice(&json(&comparison)).expect("JSON");
     let p99 = &value["figures"]["p99"];
     assert_eq!(
-        (&value["command"], &value["paired"], &p99["word"]),
-        (&serde_json::json!("compare"), &serde_json::json!(true), &serde_json::json!("differ"))
+        (&value["command"], &value["design"], &p99["word"]),
+        (&serde_json::json!("compare"), &serde_json::json!("paired"), &serde_json::json!("differ"))
     );
     let ci = p99["ci"].as_array().expect("an interval");
     assert!(ci[0].as_f64() < p99["change"].as_f64() && p99["change"].as_f64() < ci[1].as_f64(), "{p99}");
     assert_eq!(value["claims"][0]["outcome"], "failed");
-    assert_eq!(value["runs"].as_array().map(Vec::len), Some(20));
-    assert_eq!(
-        (&value["runs"][13]["side"], &value["runs"][13]["pair"]),
-        (&serde_json::json!("b"), &serde_json::json!(3))
-    );
+    assert_eq!(value["sides"][1]["runs"].as_array().map(Vec::len), Some(10));
     let rows = String::from_utf8(csv(&comparison)).expect("UTF-8");
     let columns: Vec<usize> = rows.lines().map(|row| row.split(',').count()).collect();
     assert!(columns.len() == 21 && columns.iter().all(|count| *count == columns[0]), "{columns:?}");
@@ -517,7 +515,7 @@ fn each_of_several_sides_is_named_by_its_letter() {
     assert_eq!(text_of_all(&both), format!("{}\n{}", text(&both[0]), text(&both[1])));
     let value: serde_json::Value = serde_json::from_slice(&json_of_all(&both)).expect("JSON");
     assert_eq!(value["comparisons"].as_array().map(Vec::len), Some(2));
-    assert_eq!((&value["comparisons"][1]["b"]["name"], &value["schema"]), (&"C".into(), &1.into()));
+    assert_eq!((&value["comparisons"][1]["names"][1], &value["schema"]), (&"C".into(), &1.into()));
     assert_eq!(json_of_all(&both[..1]), json(&both[0]), "one comparison is as it was");
 }
 
@@ -548,7 +546,7 @@ fn a_figure_that_is_not_known_is_told_by_what_it_is_more_than() {
     let cells = row_cells(comparison.row(Metric::P99), &comparison).expect("a row");
     assert_eq!((cells.values[1].as_str(), cells.change.as_str()), ("> 2.00 s", "-"));
     let value: serde_json::Value = serde_json::from_slice(&json(&comparison)).expect("JSON");
-    assert_eq!(value["runs"][0]["response_us"]["above"]["p99"], 1_410_000.0);
+    assert_eq!(value["sides"][0]["runs"][0]["response_us"]["above"]["p99"], 1_410_000.0);
     // Of several runs of a side no bound is that of their median.
     sides[0].runs.push(sides[0].runs[0].clone());
     let several = Comparison::of_results(sides, &Question::default());

@@ -4,9 +4,8 @@ use pummel_measure::compare::{Design, RUNS_TO_CLAIM};
 use pummel_measure::words::counted;
 
 use super::difference_words::{DifferenceWords, words_of_all};
-use super::result::{Comparison, Row, Word, incomplete_words};
+use super::result::{Comparison, PairCommand, Row, Word, incomplete_words};
 use super::side::Side;
-use crate::VERSION;
 use crate::run_figures::{Metric, RunFigures, lag_words_of, made_again_words, outcome_words};
 
 /// The least width of the column of a side's values.
@@ -15,7 +14,8 @@ const COLUMN_LEAST: usize = 12;
 /// The report for people.
 pub fn text(comparison: &Comparison) -> String {
     let [first, second] = comparison.names.0;
-    let mut text = format!("pummel {VERSION}: {first} and {second}, {}\n", design_words(comparison));
+    let version = &comparison.tool.version;
+    let mut text = format!("pummel {version}: {first} and {second}, {}\n", design_words(comparison));
     for (name, side) in comparison.names.0.into_iter().zip(&comparison.sides) {
         text += &format!("{name}  {}\n", label(side));
     }
@@ -82,9 +82,9 @@ pub fn difference_words(comparison: &Comparison) -> Vec<DifferenceWords> {
 fn what_differs(comparison: &Comparison) -> String {
     let is_said = |words: &DifferenceWords| {
         // The sides of `ab` are named by their servers where those differ.
-        let is_server = comparison.command == "ab" && words.field.starts_with("plan.servers");
+        let is_server = comparison.command == PairCommand::Ab && words.field.starts_with("plan.servers");
         // The lines of the sides name their programs whole.
-        let is_program = comparison.command == "ab" && words.field.starts_with("program");
+        let is_program = comparison.command == PairCommand::Ab && words.field.starts_with("program");
         words.field == "plan.seed" || is_server || is_program
     };
     let [a, b] = comparison.names.0;
@@ -129,7 +129,7 @@ fn side_words(row: &Row, side: usize) -> String {
 fn said_words(row: &Row, comparison: &Comparison) -> String {
     match row.change {
         None => {
-            let missing = row.unknown[0] + row.unknown[1];
+            let missing = row.unknown[0].saturating_add(row.unknown[1]);
             let runs = comparison.sides.iter().map(|side| side.runs.len()).sum::<usize>();
             format!("not known in {missing} of {}", counted(runs as u64, "run"))
         }
@@ -169,10 +169,8 @@ pub fn row_cells(row: &Row, comparison: &Comparison) -> Option<RowWords> {
     Some(RowWords {
         name: row.metric.name(),
         values: [0, 1].map(|side| side_words(row, side)),
-        change: row.relative().map_or_else(dash, signed),
-        interval: row
-            .relative_interval()
-            .map_or_else(dash, |(low, high)| format!("{} .. {}", bare(low), signed(high))),
+        change: row.change.map_or_else(dash, signed),
+        interval: row.ci.map_or_else(dash, |(low, high)| format!("{} .. {}", bare(low), signed(high))),
         word,
     })
 }
@@ -183,7 +181,7 @@ pub fn headline(comparison: &Comparison) -> String {
     let row = comparison.rows.iter().find(|row| row.is_judged).or_else(|| comparison.rows.first());
     let Some(row) = row else { return format!("{first} and {second} have no figures.") };
     let name = if row.metric == Metric::Rate { "Rate" } else { row.metric.name() };
-    let change = row.relative().map(signed);
+    let change = row.change.map(signed);
     let why = || {
         let doubt = comparison.doubts.first().cloned();
         doubt.or_else(|| comparison.too_few_pairs()).unwrap_or_default()
@@ -195,7 +193,7 @@ pub fn headline(comparison: &Comparison) -> String {
         }
         (_, None) => format!("{name} of {first} and {second}: {}.", said_words(row, comparison)),
         (Word::Differ, _) => {
-            let relative = row.relative().unwrap_or_default();
+            let relative = row.change.unwrap_or_default();
             let opposed = opposed_words(row, comparison);
             format!("{name}: {} than {first}{opposed}.", claim_words(row, relative, second))
         }
@@ -225,7 +223,7 @@ fn change_words(row: &Row, comparison: &Comparison) -> String {
 
 /// What the medians say where they and the estimate of the change have opposite signs; empty elsewhere.
 fn opposed_words(row: &Row, comparison: &Comparison) -> String {
-    let ([Some(first), Some(second)], Some(relative)) = (row.values, row.relative()) else {
+    let ([Some(first), Some(second)], Some(relative)) = (row.values, row.change) else {
         return String::new();
     };
     let of_medians = second / first - 1.0;
@@ -248,23 +246,23 @@ fn opposed_words(row: &Row, comparison: &Comparison) -> String {
 /// The least change that would have been seen, in percent, or as a factor where it is more than a doubling: no figure becomes
 /// smaller by more than 100 %.
 fn seen_words(seen: f64) -> String {
-    match seen.exp_m1() {
+    match seen {
         change if change < 1.0 => format!("; {} would have been seen", percent_of_change(change)),
         change => format!("; only a factor of {:.2} or more would have been seen", 1.0 + change),
     }
 }
 
 fn words_of_change(row: &Row, comparison: &Comparison) -> String {
-    let (Some(relative), Some(change)) = (row.relative(), row.change) else { return String::new() };
-    let interval = row.relative_interval().map(|(low, high)| format!(" ({} .. {})", bare(low), signed(high)));
+    let Some(relative) = row.change else { return String::new() };
+    let interval = row.ci.map(|(low, high)| format!(" ({} .. {})", bare(low), signed(high)));
     let interval = interval.unwrap_or_default();
-    let seen = match (row.seen(), comparison.design) {
-        (Some(seen), Design::Paired) if change.interval.is_some() => seen_words(seen),
+    let seen = match (row.would_have_been_seen, comparison.design) {
+        (Some(seen), Design::Paired) if row.ci.is_some() => seen_words(seen),
         _ => String::new(),
     };
     match row.word {
         Word::Differ => {
-            let noise = if row.is_below_noise() { "; below what this machine can tell apart" } else { "" };
+            let noise = if row.is_below_noise { "; below what this machine can tell apart" } else { "" };
             let claim = claim_words(row, relative, comparison.names.0[1]);
             format!("{claim}     {}{noise}", test_words(row, comparison))
         }
@@ -289,7 +287,7 @@ fn limited_words(comparison: &Comparison) -> String {
 fn claim_words(row: &Row, relative: f64, name: &str) -> String {
     let size = percent_of_change(relative.abs());
     let words = row.metric.change_words(name, relative > 0.0, &size);
-    let interval = row.relative_interval().map(|(low, high)| {
+    let interval = row.ci.map(|(low, high)| {
         let (near, far) = if relative > 0.0 { (low, high) } else { (-high, -low) };
         format!(" ({} .. {})", plain(near), percent_of_change(far))
     });
@@ -313,7 +311,7 @@ fn test_words(row: &Row, comparison: &Comparison) -> String {
         Design::Paired => counted(comparison.runs() as u64, "pair"),
         Design::Apart => format!("{} a side", counted(comparison.runs() as u64, "run")),
     };
-    row.p.map_or(what.clone(), |p| format!("{what}, p = {}", p_words(p)))
+    row.p_corrected.map_or(what.clone(), |p| format!("{what}, p = {}", p_words(p)))
 }
 
 fn p_words(p: f64) -> String {

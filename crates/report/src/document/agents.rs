@@ -10,6 +10,7 @@ use super::trust::LagShareResult;
 
 /// The processes that took part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AgentsResult {
     /// Time from the first process that began the measured phase to the last; null where fewer than two are known to have.
@@ -22,6 +23,7 @@ pub struct AgentsResult {
 
 /// One process of a distributed run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MemberResult {
     /// Address of the agent.
@@ -62,6 +64,7 @@ pub struct MemberResult {
 
 /// Response times of a process that are not those of the others, beyond chance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DeviationResult {
     /// The name of the quantile.
@@ -74,6 +77,7 @@ pub struct DeviationResult {
 
 /// An agent that was not there to the end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LossResult {
     /// When its last message came, from the beginning of the measured phase; null before that.
@@ -86,6 +90,7 @@ pub struct LossResult {
 
 /// How far the times of one process may be believed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MemberTrust {
     /// Whether they may be believed.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The cache as its clients saw it, all operations together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CacheResult {
     /// The counts.

@@ -10,6 +10,7 @@ use crate::Report;
 
 /// Connections of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ConnectionsResult {
     /// Connections that were asked for.
@@ -50,6 +51,7 @@ pub struct ConnectionsResult {
 
 /// What one server refused of the connections that it had taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct RefusalResult {
     /// Address of the server.
@@ -96,6 +98,7 @@ impl RefusalResult {
 
 /// How long opening connections to one server took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ServerConnectionsResult {
     /// Address of the server.
@@ -108,6 +111,7 @@ pub struct ServerConnectionsResult {
 
 /// What came of clients that come and go.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ChurnResult {
     /// Clients that came.

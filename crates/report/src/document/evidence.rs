@@ -15,6 +15,7 @@ use super::figures::{micros, rounded};
 
 /// What was seen of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct EvidenceResult {
     /// The servers, in the order of the plan.
@@ -31,6 +32,7 @@ pub struct EvidenceResult {
 
 /// The operations of a run with few requests in flight.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ProbeResult {
     /// One request at a time.
@@ -41,6 +43,7 @@ pub struct ProbeResult {
 
 /// One half of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ProbeHalfResult {
     /// Requests in flight.
@@ -66,6 +69,7 @@ impl ProbeHalfResult {
 
 /// What was seen of one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ServerResult {
     /// Address of the server.
@@ -89,6 +93,7 @@ pub struct ServerResult {
 
 /// What a server said of itself: differences of two readings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ReadingResult {
     /// Name of the server's software.
@@ -169,6 +174,7 @@ pub struct ReadingResult {
 
 /// A save of a server's records in the background.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SaveResult {
     /// The file: `snapshot` or `append_only_file`.
@@ -183,6 +189,7 @@ pub struct SaveResult {
 
 /// Use of one hash slot of a cluster's node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SlotResult {
     /// Number of the slot.
@@ -199,6 +206,7 @@ pub struct SlotResult {
 
 /// A command that the server calls slow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SlowCommandResult {
     /// Name of the command.
@@ -211,6 +219,7 @@ pub struct SlowCommandResult {
 
 /// An event of the server's watch on its latency.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LatencyEventResult {
     /// Name of the event.
@@ -225,6 +234,7 @@ pub struct LatencyEventResult {
 
 /// The server's own times of one command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CommandResult {
     /// Name of the command.
@@ -251,6 +261,7 @@ pub struct CommandResult {
 
 /// CPU time of one thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ThreadResult {
     /// Name of the thread.
@@ -263,6 +274,7 @@ pub struct ThreadResult {
 
 /// What was seen of one machine that sent requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MachineResult {
     /// The agent of the machine; null for this machine.
@@ -295,6 +307,7 @@ pub struct MachineResult {
 
 /// TCP figures of the connections of one machine, added up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SocketsResult {
     /// Connections that were read.

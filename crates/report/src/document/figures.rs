@@ -11,6 +11,7 @@ use super::named::Named;
 
 /// The five objects `response_us` and so on; absent where a result has only counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FiveTimes {
     /// From when a request was due until its reply had arrived.
@@ -32,6 +33,7 @@ pub struct FiveTimes {
 
 /// The figures of one histogram in microseconds, to the nanosecond; what is not known is null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TimeFigures {
     /// The least time of an answered request.
@@ -90,6 +92,15 @@ impl Figure {
         match self {
             Figure::Known(us) => Some(us),
             Figure::Above(_) | Figure::Absent => None,
+        }
+    }
+
+    /// The figure in words: its value as `value` writes microseconds, with `>` before a lower bound.
+    pub fn text(self, absent: &str, value: impl Fn(f64) -> String) -> String {
+        match self {
+            Figure::Known(us) => value(us),
+            Figure::Above(us) => format!("> {}", value(us)),
+            Figure::Absent => absent.to_owned(),
         }
     }
 }

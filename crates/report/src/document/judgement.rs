@@ -11,6 +11,7 @@ use crate::words::limit::{cause_words, resource_words};
 
 /// What set the rate of a run, or the waiting in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct VerdictResult {
     /// The limit, in a word.
@@ -31,6 +32,7 @@ pub struct VerdictResult {
 
 /// A figure that the table of limits was judged by.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ObservationResult {
     /// Where the figure is from.
@@ -45,6 +47,7 @@ pub struct ObservationResult {
 
 /// How much of a resource was used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ResourceResult {
     /// Name of the resource.

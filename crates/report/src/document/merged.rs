@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A result that is a part of a sum.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MergedResult {
     /// The name of its file.

@@ -56,7 +56,7 @@ pub use self::agents::{AgentsResult, DeviationResult, LossResult, MemberResult, 
 use self::asked::AskedRate;
 pub use self::cache::CacheResult;
 pub use self::connections::{ChurnResult, ConnectionsResult, RefusalResult, ServerConnectionsResult};
-pub use self::curve::{CurveDocument, CurveGoal, CurveLevel, CurveRun, CurveSearch};
+pub use self::curve::{CurveDocument, CurveFit, CurveGoal, CurveLevel, CurveOverload, CurveRun, CurveSearch};
 pub use self::evidence::{
     CommandResult, EvidenceResult, LatencyEventResult, MachineResult, ProbeHalfResult, ReadingResult,
     ServerResult, SlotResult, SlowCommandResult, SocketsResult, ThreadResult,
@@ -92,8 +92,10 @@ pub const SCHEMA: u32 = 1;
 
 /// The result of a run. Times are microseconds (`_us`) or seconds (`_s`, `seconds`); what is not known is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Document {
     /// The layout of the result.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = 1)))]
     pub schema: u32,
     /// The program that made the result.
     #[serde(default)]
@@ -116,6 +118,7 @@ pub struct Document {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected: Option<String>,
     /// Plan of the run, without its labels.
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::AnyPlan"))]
     pub plan: Plan,
     /// Names and values that the user gave the run; empty where there are none.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
@@ -335,16 +338,41 @@ fn is_plan_in_toml(bytes: &[u8]) -> bool {
 
 /// The fields that tell what a file is.
 #[derive(Deserialize)]
-struct Label {
+pub(crate) struct Label {
     schema: Option<Value>,
     status: Option<Value>,
     plan: Option<IgnoredAny>,
     command: Option<String>,
+    comparisons: Option<IgnoredAny>,
     servers: Option<IgnoredAny>,
     data: Option<IgnoredAny>,
 }
 
 impl Label {
+    /// The fields of a result in a layout that this version reads.
+    ///
+    /// # Errors
+    /// Returns [`NotAResult`] for what is no JSON, for a newer layout, for a plan, and where there is no layout.
+    pub(crate) fn of(bytes: &[u8]) -> Result<Label, NotAResult> {
+        let label: Label =
+            serde_json::from_slice(bytes).map_err(|error| NotAResult::of_error(bytes, &error))?;
+        match label.schema.as_ref().and_then(Value::as_u64) {
+            Some(schema) if schema > u64::from(SCHEMA) => Err(NotAResult::Newer(schema)),
+            Some(_) if !label.is_plan() => Ok(label),
+            _ => Err(label.refusal()),
+        }
+    }
+
+    /// The command that wrote a result of several runs; `None` for that of one run.
+    pub(crate) fn command(&self) -> Option<&str> {
+        self.command.as_deref()
+    }
+
+    /// Whether the result is that of three sides or more.
+    pub(crate) fn compares_several(&self) -> bool {
+        self.comparisons.is_some()
+    }
+
     /// Whether the fields are those of a plan. A result has a plan too, beside its status.
     fn is_plan(&self) -> bool {
         let is_whole = self.schema.is_some() && self.servers.is_some() && self.data.is_some();
@@ -471,14 +499,11 @@ impl Document {
     /// # Errors
     /// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
     pub fn read(bytes: &[u8]) -> Result<Document, NotAResult> {
-        let malformed = |error: serde_json::Error| NotAResult::of_error(bytes, &error);
-        let label: Label = serde_json::from_slice(bytes).map_err(malformed)?;
-        match label.schema.as_ref().and_then(Value::as_u64) {
-            Some(schema) if schema > u64::from(SCHEMA) => return Err(NotAResult::Newer(schema)),
-            Some(_) if label.status.is_some() && label.plan.is_some() && label.command.is_none() => {}
-            _ => return Err(label.refusal()),
+        let label = Label::of(bytes)?;
+        if label.status.is_none() || label.plan.is_none() || label.command.is_some() {
+            return Err(label.refusal());
         }
-        checked_json::read(bytes).map_err(malformed)
+        checked_json::read(bytes).map_err(|error| NotAResult::of_error(bytes, &error))
     }
 
     /// Whether a goal of the run was missed, or may have been missed.

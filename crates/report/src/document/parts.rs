@@ -16,6 +16,7 @@ pub const EVENTS_MAX: usize = 1_000;
 
 /// The requests of one of several servers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ServerRequestsResult {
     /// Address of the server.
@@ -34,6 +35,7 @@ pub struct ServerRequestsResult {
 
 /// Quantiles of the service time of one server, within 3 %.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ServerTimes {
     /// The quantile of 50 %.
@@ -49,6 +51,7 @@ pub struct ServerTimes {
 
 /// The share of one server or one process in a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PartResult {
     /// Completed requests per second.
@@ -64,6 +67,7 @@ pub struct PartResult {
 
 /// The connections in a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SliceConnectionsResult {
     /// Connections that were open at the end of the slice.
@@ -87,6 +91,7 @@ pub struct SliceConnectionsResult {
 
 /// The generator in a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SliceGeneratorResult {
     /// Share of the time that the workers had something to do, on average.
@@ -97,6 +102,7 @@ pub struct SliceGeneratorResult {
 
 /// A change of the rate by hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SteeredResult {
     /// Time of the change, in seconds from the beginning of the measured phase.
@@ -107,6 +113,7 @@ pub struct SteeredResult {
 
 /// An event of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct EventResult {
     /// Time of the event, in seconds from the beginning of the measured phase; if only its interval is known, the

@@ -13,6 +13,7 @@ use crate::Report;
 
 /// The requests that were due in one part of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PhaseResult {
     /// Name of the part.

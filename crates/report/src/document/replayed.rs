@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The account of a trace that was replayed while it was read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ReplayedResult {
     /// Rows of the trace that were read; a row may stand for several requests.
@@ -37,6 +38,7 @@ pub struct ReplayedResult {
 
 /// Rows that were left out of a replay, or changed in it, for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LeftOut {
     /// Name of the reason.

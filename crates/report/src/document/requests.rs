@@ -22,6 +22,7 @@ use crate::numbers::number;
 
 /// All requests together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct RequestTotals {
     /// Requests that were due.
@@ -91,6 +92,7 @@ impl RequestTotals {
 
 /// The requests of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct OpResult {
     /// Requests that were due.
@@ -129,6 +131,14 @@ pub struct OpResult {
 }
 
 impl OpResult {
+    /// The share of the keys that were read and found, in percent; `-` where none was read.
+    pub fn hit_percent(&self) -> String {
+        match self.hits.saturating_add(self.misses) {
+            0 => "-".to_owned(),
+            keys => format!("{:.1}", 100.0 * self.hits as f64 / keys as f64),
+        }
+    }
+
     pub(super) fn of(
         counts: &Counts,
         figures: Option<(&[Figures; Span::COUNT], Option<&Certainty>)>,
@@ -212,6 +222,7 @@ fn encoded(times: &Times) -> Named<String> {
 
 /// The requests of one group of clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct GroupResult {
     /// Name of the group.
@@ -231,6 +242,7 @@ impl GroupResult {
 
 /// What the responses of a coarse cell consist of: sums over its requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AnatomyResult {
     /// The least response of the cell.
@@ -262,6 +274,7 @@ impl AnatomyResult {
 
 /// A slice of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct IntervalResult {
     /// Beginning, in seconds from the beginning of the measured phase.
@@ -345,6 +358,7 @@ pub fn slice_rate(slice: &Slice) -> f64 {
 
 /// Requests and bytes of all phases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WholeRunResult {
     /// Counts by operation, without times.

@@ -9,13 +9,14 @@ use pummel_measure::uncertainty::steadiness::{Steadiness, has_constant_load};
 use pummel_measure::uncertainty::{LEVEL, METHOD};
 use serde::{Deserialize, Serialize};
 
-use super::figures::{micros, rounded};
+use super::figures::{Figure, micros, rounded};
 use super::named::Named;
 use crate::words::limit::cause_words;
 use crate::{Build, Report, VERSION};
 
 /// The program that made a result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ToolResult {
     /// Name of the program.
@@ -38,21 +39,31 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
+    /// This program, whatever its build.
+    pub(crate) fn named() -> ToolResult {
+        ToolResult { name: "pummel".to_owned(), version: VERSION.to_owned(), ..ToolResult::default() }
+    }
+
+    /// Name and version of the program.
+    pub(crate) fn words(&self) -> String {
+        format!("{} {}", self.name, self.version).trim().to_owned()
+    }
+
     /// This program, of a build.
     pub(super) fn own(build: Build) -> ToolResult {
         ToolResult {
-            name: "pummel".to_owned(),
-            version: VERSION.to_owned(),
             commit: build.commit.to_owned(),
             profile: build.profile.to_owned(),
             target: build.target.to_owned(),
             features: build.features.to_owned(),
+            ..ToolResult::named()
         }
     }
 }
 
 /// How the intervals of figures were made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CertaintyResult {
     /// Name of the method.
@@ -112,6 +123,7 @@ impl CertaintyResult {
 
 /// Populating before the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoadedResult {
     /// Records that were to be stored.
@@ -161,6 +173,7 @@ impl LoadedResult {
 
 /// Values that were checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct VerifyResult {
     /// Values that were checked.
@@ -196,6 +209,7 @@ impl VerifyResult {
 
 /// What a run was held to, and what came of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct GoalOutcome {
     /// The quantile, from 0 to 1.
@@ -213,6 +227,15 @@ pub struct GoalOutcome {
 }
 
 impl GoalOutcome {
+    /// The response time at the quantile.
+    pub fn reached(&self) -> Figure {
+        match (self.reached_us, self.above_us) {
+            (Some(us), _) => Figure::Known(us),
+            (None, Some(us)) => Figure::Above(us),
+            (None, None) => Figure::Absent,
+        }
+    }
+
     pub(super) fn all_of(report: &Report<'_>) -> Vec<GoalOutcome> {
         let of = |ns: Nanos| micros(ns as f64);
         let goals = report.summary.goals.iter().map(|result| GoalOutcome {
@@ -229,6 +252,7 @@ impl GoalOutcome {
 
 /// How the load generator itself fared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct GeneratorResult {
     /// CPU time of the process outside of the kernel.

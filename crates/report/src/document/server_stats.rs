@@ -9,6 +9,7 @@ use super::figures::rounded;
 
 /// One server's own intervals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ServerStatsResult {
     /// Address of the server.
@@ -23,6 +24,7 @@ pub struct ServerStatsResult {
 
 /// One interval as a server counted it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ServerIntervalResult {
     /// Beginning, from the beginning of the measured phase.

@@ -12,6 +12,7 @@ use super::figures::{micros, rounded};
 
 /// A moment before and after which a figure of a run differed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ChangeResult {
     /// Figure that changed.
@@ -32,6 +33,7 @@ pub struct ChangeResult {
 
 /// Figure that shows the level of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ChangedFigure {
     /// Median of the response.
     #[serde(rename = "p50")]
@@ -50,6 +52,7 @@ pub enum ChangedFigure {
 
 /// Place of a change in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangePlace {
     /// The first eighth of the run differed from its last half.
@@ -82,6 +85,7 @@ impl ChangedFigure {
 
 /// A spell in which servers answered nothing although requests were due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SilenceResult {
     /// Beginning, in seconds from the beginning of the measured phase.
@@ -100,6 +104,7 @@ impl SilenceResult {
 
 /// A warm-up whose end was found while it ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WarmUpResult {
     /// How long the warm-up took.
@@ -115,6 +120,7 @@ pub struct WarmUpResult {
 
 /// How sure the quantile is that a measurement went on for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct UntilOutcome {
     /// The quantile, from 0 to 1.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The sample of requests that were stamped when they left.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TransmitResult {
     /// One request in so many was stamped.
@@ -29,6 +30,7 @@ pub struct TransmitResult {
 
 /// The figures of a sample in microseconds, with its count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SampleFigures {
     /// Number of requests.

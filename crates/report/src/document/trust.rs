@@ -12,6 +12,7 @@ use super::named::Named;
 
 /// How far the times of a run may be believed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TrustResult {
     /// Whether they may be believed.
@@ -49,6 +50,7 @@ pub struct TrustResult {
 
 /// Figures of the response that are reliable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReliableFigures {
     /// All of them.
@@ -74,6 +76,7 @@ pub enum ReliableFigures {
 
 /// The part of the response that is lag, from 0 to 1, at its quantiles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LagShareResult {
     /// In the mean.
@@ -91,6 +94,7 @@ pub struct LagShareResult {
 
 /// The lag in one figure of the response.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LagPartResult {
     /// Name of the figure.
@@ -105,6 +109,7 @@ pub struct LagPartResult {
 
 /// A time at a quantile.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TimeAt {
     /// Name of the quantile.
@@ -115,6 +120,7 @@ pub struct TimeAt {
 
 /// The cause of the lag in some figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CauseResult {
     /// Names of the figures.
@@ -125,6 +131,7 @@ pub struct CauseResult {
 
 /// Reason why the generator was late.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LagCauseResult {
     /// Another user had the CPU of a client thread.
@@ -166,6 +173,7 @@ pub enum LagCauseResult {
 
 /// User of a CPU that a client thread could have used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Taker {
     /// The hypervisor, which gave the CPU to another machine.
@@ -188,6 +196,7 @@ pub enum Taker {
 
 /// Stand-stills of client threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct StallsResult {
     /// Number of stand-stills.
@@ -198,6 +207,7 @@ pub struct StallsResult {
 
 /// A machine of the generator, and who else works there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SharedMachineResult {
     /// CPUs that the generator may use; 0 where that is not known.

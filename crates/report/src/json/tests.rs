@@ -1,7 +1,7 @@
 //! The JSON of runs in miniature.
 
 use super::*;
-use crate::comparison::{Claim, ClaimKind, Comparison, Question, Side, SideSource};
+use crate::comparison::{Claim, ClaimKind, Comparison, PairCommand, Question, Side, SideSource};
 use crate::example::{Run, evidence, sample};
 use crate::repetition::Repetition;
 use crate::run_figures::Metric;
@@ -324,7 +324,8 @@ fn names_in(root: &Value, schema: &Value, names: &mut std::collections::BTreeSet
         names_in(root, field, names);
     }
     let parts = ["items", "additionalProperties"].into_iter().filter_map(|word| schema.get(word));
-    let any = schema["anyOf"].as_array().into_iter().flatten();
+    let any =
+        ["anyOf", "oneOf", "prefixItems"].into_iter().flat_map(|word| schema[word].as_array()).flatten();
     parts.chain(any).for_each(|part| names_in(root, part, names));
 }
 
@@ -395,30 +396,17 @@ fn fields_but_plans(value: &Value, names: &mut Vec<String>) {
 fn the_schemas_have_every_field_of_repeated_and_compared_runs() {
     let plan = Run::new(Keep::Figures).plan;
     let runs: Vec<_> = (0..6).map(|run| run_at(f64::from(run), 1.0 + f64::from(run % 2) / 5.0)).collect();
-    let repetition = Repetition {
-        plan: plan.clone(),
-        argv: vec!["pummel".to_owned()],
-        asked: 6,
-        restarted: Some(true),
-        source: SideSource::default(),
-        runs: runs.clone(),
-        reason: None,
-        interrupted: false,
-        made_again: 0,
-    };
+    let mut repetition = Repetition::new(&plan, vec!["pummel".to_owned()], 6, Some(true));
+    repetition.extend(runs.clone(), SideSource::default());
     let json = |bytes: Vec<u8>| -> Value { serde_json::from_slice(&bytes).unwrap() };
     has_every_field(
         include_str!("../../../../docs/repeat.schema.json"),
         &json(repetition::json(&repetition)),
     );
-    let side = || Side {
-        label: String::new(),
-        plan: plan.clone(),
-        source: SideSource::default(),
-        runs: runs.clone(),
-    };
+    let side = || Side::new(String::new(), &plan, SideSource::default(), runs.clone());
     let claims = vec![Claim { metric: Metric::P99, limit: 0.02, kind: ClaimKind::Within }];
-    let pair = Comparison::of_pairs("ab", [side(), side()], &Question { claims, ..Question::default() });
+    let pair =
+        Comparison::of_pairs(PairCommand::Ab, [side(), side()], &Question { claims, ..Question::default() });
     let schema = include_str!("../../../../docs/comparison.schema.json");
     has_every_field(schema, &json(comparison::json(&pair)));
     has_every_field(schema, &json(comparison::json_of_all(&[pair.clone(), pair])));

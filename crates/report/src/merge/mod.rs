@@ -77,17 +77,12 @@ pub fn as_runs(parts: &[Part<'_>]) -> Result<Repetition, NotMerged> {
     let parts = named(&parts, &names);
     let first = parts[0].document;
     let is_interrupted = parts.iter().any(|part| part.document.status == Status::Interrupted);
-    Ok(Repetition {
-        plan: first.plan.clone().with_labels(labels_of(&parts)),
-        argv: Vec::new(),
-        asked: parts.len() as u32,
-        restarted: None,
-        source: SideSource::of(first),
-        runs: parts.iter().map(|part| RunFigures::of(part.document, part.document.seconds)).collect(),
-        reason: reason_of(&parts),
-        interrupted: is_interrupted,
-        made_again: 0,
-    })
+    let plan = first.plan.clone().with_labels(labels_of(&parts));
+    let mut repetition = Repetition::new(&plan, Vec::new(), parts.len() as u32, None);
+    let runs = parts.iter().map(|part| RunFigures::of(part.document, part.document.seconds));
+    repetition.extend(runs, SideSource::of(first));
+    repetition.end(reason_of(&parts), is_interrupted);
+    Ok(repetition)
 }
 
 /// Names of the parts in the sum: their files, or numbered words if one of them is anonymous.

@@ -14,6 +14,7 @@ use crate::comparison::{StoredFile, side_of};
 use crate::document::{ChangeResult, ChangedFigure};
 use crate::example::{BUILD, Run, sample};
 use crate::screen::Paper;
+use crate::stored::ResultDocument;
 use crate::text::{Detail, run};
 use crate::{json, markdown, repetition};
 
@@ -296,7 +297,8 @@ fn repetitions_are_in_the_order_of_their_beginnings_and_can_be_compared() {
     }
     let runs = as_runs(&parts(&documents)).expect("repetitions of one run");
     assert_eq!(runs.runs.iter().map(|run| run.seed).collect::<Vec<_>>(), [1, 2, 0]);
-    let file = StoredFile { name: "all.json".to_owned(), bytes: repetition::json(&runs) };
+    let file =
+        StoredFile { name: "all.json".to_owned(), result: ResultDocument::Repeated(Box::new(runs.clone())) };
     assert_eq!(side_of(&[file]).expect("a side").runs.len(), 3);
     documents[1].plan.groups[0].clients = 11;
     let refused = as_runs(&parts(&documents)).expect_err("another load").0;

@@ -23,8 +23,8 @@ use super::svg::{WORDS_MAX, in_layouts};
 use super::words::{command_line, cut_name};
 use super::{Heading, PageOptions, repeated, sections, series};
 use crate::VERSION;
-use crate::comparison::{self, Comparison, Outcome, SIDE_NAMES, Side, json_of_all, label};
-use crate::document::Document;
+use crate::comparison::{self, Comparison, Outcome, PairCommand, SIDE_NAMES, Side, json_of_all, label};
+use crate::document::{Document, ToolResult};
 use crate::numbers::{grouped, number};
 use crate::run_figures::Metric;
 
@@ -78,7 +78,7 @@ pub fn of_comparison(sides: &ComparedSides<'_>, options: &PageOptions) -> Vec<u8
     };
     let heading = Heading { headline, badges: badges(sides.comparisons), ..Heading::default() };
     let kind = match sides.comparisons {
-        [only] if only.command == "ab" => sections::DataKind::Several,
+        [only] if only.command == PairCommand::Ab => sections::DataKind::Several,
         _ => sections::DataKind::Comparison,
     };
     // Sides that keep only the figures of their runs have no rates over time, and the rates of their runs stand above.
@@ -165,10 +165,10 @@ fn pair_section(pair: &Comparison) -> Markup {
         .filter_map(|row| {
             let cells = comparison::row_cells(row, pair)?;
             let [a, b] = cells.values;
-            let ends = row.relative_interval();
+            let ends = row.ci;
             let interval = ends.map(|(low, high)| format!("{} .. {}", change_text(low), change_text(high)));
             let [change, interval] =
-                [row.relative().map(change_text), interval].map(|words| words.unwrap_or("-".to_owned()));
+                [row.change.map(change_text), interval].map(|words| words.unwrap_or("-".to_owned()));
             Some(vec![cells.name.to_owned(), a, b, change, interval, cells.word])
         })
         .collect();
@@ -201,8 +201,8 @@ fn estimated(pair: &Comparison) -> Markup {
         .filter_map(|row| {
             Some(Estimate {
                 name: row.metric.name().to_owned(),
-                change: row.relative()?,
-                interval: row.relative_interval(),
+                change: row.change?,
+                interval: row.ci,
                 is_judged: row.is_judged,
             })
         })
@@ -563,11 +563,10 @@ fn verdicts(drawn: &[DrawnSide<'_>]) -> Markup {
 /// The servers, the program that measured, and the plan of a side.
 fn how_it_was_run(side: &DrawnSide<'_>) -> Markup {
     let (plan, source) = (&side.side.plan, &side.side.source);
-    let word = |name: &str| source.tool[name].as_str().unwrap_or_default();
     let facts = fields(&[
         ("Servers", plan.servers.join(", ")),
-        ("Started", source.program.as_str().unwrap_or_default().to_owned()),
-        ("Made by", format!("{} {}", word("name"), word("version")).trim().to_owned()),
+        ("Started", source.program.clone().unwrap_or_default()),
+        ("Made by", source.tool.as_ref().map_or_else(String::new, ToolResult::words)),
     ]);
     let text = plan_text(plan, &format!("plan-{}", side.name));
     html! { (facts) (details(&format!("The plan of {}", side.name), text)) }

@@ -36,10 +36,9 @@ use ring::digest::{SHA256, digest};
 
 use self::svg::WORDS_MAX;
 use self::words::cut_name;
-use crate::curve::Curve;
 use crate::document::{CurveDocument, Document};
 use crate::stored::base64_of;
-use crate::{VERSION, curve as curve_file};
+use crate::{VERSION, json};
 
 pub use self::compared::{ComparedSides, of_comparison, of_pair, render_pair};
 pub use self::data::Embed;
@@ -72,13 +71,8 @@ pub fn render(document: &Document) -> Vec<u8> {
 }
 
 /// The page of a search or a scan, as `--report` writes it.
-///
-/// # Panics
-/// Panics when the JSON of the series cannot be read again.
-pub fn render_series(curve: &Curve) -> Vec<u8> {
-    let json = curve_file::json(curve);
-    let document = CurveDocument::read(&json).expect("the JSON of a series can be read");
-    of_curve(&document, &json, &PageOptions::default())
+pub fn render_series(curve: &CurveDocument) -> Vec<u8> {
+    of_curve(curve, &json::render(curve), &PageOptions::default())
 }
 
 /// The page of a run.

@@ -15,6 +15,7 @@ use super::words::{command_line, cut_name};
 use super::{Heading, PageOptions, data, sections};
 use crate::VERSION;
 use crate::comparison::SideSource;
+use crate::document::ToolResult;
 use crate::numbers::{grouped, number};
 use crate::repetition::{self, RepeatedFigure, Repetition};
 use crate::run_figures::{Metric, RunFigures, judged_by_default};
@@ -30,17 +31,16 @@ pub fn render(repetition: &Repetition) -> Vec<u8> {
 
 /// The page of repeated runs.
 pub fn of_repetition(repetition: &Repetition, options: &PageOptions) -> Vec<u8> {
-    let figures = repetition.figures();
     let heading = Heading {
-        headline: headline(repetition, &figures),
+        headline: headline(repetition, &repetition.figures),
         badges: badges(repetition),
         ..Heading::default()
     };
     let json = repetition::json(repetition);
     let body = html! {
         (heading.markup(options))
-        (answers(repetition, &figures))
-        (medians(repetition, &figures))
+        (answers(repetition))
+        (medians(repetition, &repetition.figures))
         (times(&repetition.runs))
         (rates(&repetition.runs))
         (each_run(&repetition.runs))
@@ -82,7 +82,7 @@ fn figure_words(repetition: &Repetition, figures: &[RepeatedFigure]) -> String {
 }
 
 fn badges(repetition: &Repetition) -> Vec<(String, Option<bool>)> {
-    let mut badges = vec![match repetition.status() {
+    let mut badges = vec![match repetition.status {
         Status::Complete => ("complete".to_owned(), Some(true)),
         Status::Partial => ("partial".to_owned(), Some(false)),
         Status::Interrupted => ("interrupted".to_owned(), Some(false)),
@@ -120,7 +120,7 @@ fn badges(repetition: &Repetition) -> Vec<(String, Option<bool>)> {
 }
 
 /// What the text report says in sentences.
-fn answers(repetition: &Repetition, figures: &[RepeatedFigure]) -> Markup {
+fn answers(repetition: &Repetition) -> Markup {
     let mut limits: Vec<&str> = repetition.runs.iter().map(|run| run.limit.as_str()).collect();
     limits.sort_unstable();
     let counts = limits.chunk_by(|one, other| one == other).filter(|same| !same[0].is_empty());
@@ -129,7 +129,7 @@ fn answers(repetition: &Repetition, figures: &[RepeatedFigure]) -> Markup {
         .collect();
     html! {
         (fields(&[("Reason", repetition.reason.clone().unwrap_or_default()), ("Limit", limit.join(", "))]))
-        @for note in repetition::notes(repetition, figures) { p { (note) } }
+        @for note in repetition::notes(repetition) { p { (note) } }
     }
 }
 
@@ -260,22 +260,15 @@ fn status_word(status: Status) -> &'static str {
 
 fn how_it_was_run(repetition: &Repetition) -> Markup {
     let SideSource { machine, servers, tool, .. } = &repetition.source;
-    let machines: Vec<Provenance> =
-        serde_json::from_slice(machine.to_string().as_bytes()).unwrap_or_default();
-    let text = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
-    let software: Vec<String> = servers
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|server| format!("{} {}", text(server, "software"), text(server, "version")))
-        .collect();
+    let software: Vec<String> =
+        servers.iter().map(|server| format!("{} {}", server.software, server.version)).collect();
     let facts = fields(&[
         ("Command", command_line(&repetition.argv)),
         ("Servers", repetition.plan.servers.join(", ")),
         ("Software", software.join(", ")),
-        ("Machine", machines.iter().map(Provenance::words).collect::<Vec<_>>().join("; ")),
-        ("Labels", labels_text(&repetition.plan.labels)),
-        ("Made by", format!("{} {}", text(tool, "name"), text(tool, "version")).trim().to_owned()),
+        ("Machine", machine.iter().map(Provenance::words).collect::<Vec<_>>().join("; ")),
+        ("Labels", labels_text(&repetition.labels)),
+        ("Made by", tool.as_ref().map_or_else(String::new, ToolResult::words)),
     ]);
     let plan = details("The plan of the first run", plan_text(&repetition.plan, "plan"));
     section("How it was run", html! { (facts) (plan) })

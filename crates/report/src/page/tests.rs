@@ -1,7 +1,9 @@
 //! Pages of runs in miniature: readable as XML, with nothing foreign in them, within their size.
 
 use super::*;
-use crate::comparison::{Comparison, Question, SIDE_NAMES, Side, SideNames, SideSource, StoredFile, side_of};
+use crate::comparison::{
+    Comparison, PairCommand, Question, SIDE_NAMES, Side, SideNames, SideSource, StoredFile, side_of,
+};
 use crate::document::{
     AgentsResult, Document, EventResult, LossResult, MemberResult, PartResult, PhaseResult,
     ServerRequestsResult, ServerTimes, SliceConnectionsResult, TrustResult,
@@ -10,6 +12,7 @@ use crate::example::{Run, sample};
 use crate::repetition::Repetition;
 use crate::run_figures::tests::run_at;
 use crate::stored;
+use crate::stored::ResultDocument;
 use pummel_logic::plan::{Clock, FailOn, Goal};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::{MILLISECOND, SECOND};
@@ -317,7 +320,7 @@ fn a_search_is_drawn_with_what_it_found() {
                  run(Some(99_000.0), 90_000.0, 90_000.0)]
     });
     let json = serde_json::to_vec(&json).unwrap();
-    let document = CurveDocument::read(&json).expect("a search");
+    let document = series(&json);
     let page = body(&of_curve(&document, &json, &PageOptions::default()));
     is_well_formed(&page);
     assert!(page.contains("The goal is met at 50,000 requests per second (4 runs)."));
@@ -346,11 +349,19 @@ fn a_search_is_drawn_with_what_it_found() {
     assert!(page.contains(", OVERLOADED</td>"), "{page}");
 }
 
+/// The series in this JSON.
+fn series(json: &[u8]) -> CurveDocument {
+    match stored::read(json) {
+        Ok(ResultDocument::Series(series)) => *series,
+        other => panic!("a series: {other:?}"),
+    }
+}
+
 /// Comparisons of documents with the first of them.
 fn compared(documents: &[Document]) -> (Vec<Comparison>, Vec<Vec<Document>>) {
     let side = |(place, document): (usize, &Document)| {
-        let bytes = crate::json::render(document);
-        side_of(&[StoredFile { name: format!("{place}</script>.json"), bytes }]).expect("a side")
+        let result = ResultDocument::Run(Box::new(document.clone()));
+        side_of(&[StoredFile { name: format!("{place}</script>.json"), result }]).expect("a side")
     };
     let sides: Vec<_> = documents.iter().enumerate().map(side).collect();
     let pairs = sides.iter().enumerate().skip(1).map(|(place, other)| {
@@ -451,17 +462,10 @@ fn results_that_keep_histograms_have_their_distributions_on_demand() {
 /// Repeated runs whose times differ.
 fn repetition(runs: usize) -> Repetition {
     let scale = |run: usize| 1.0 + (run % 3) as f64 / 4.0;
-    Repetition {
-        plan: Run::new(Keep::Figures).plan,
-        argv: vec!["pummel".to_owned(), "run".to_owned(), "--label".to_owned(), "a=<b>".to_owned()],
-        asked: runs as u32,
-        restarted: Some(true),
-        source: SideSource::default(),
-        runs: (0..runs).map(|run| run_at(run as f64, scale(run))).collect(),
-        reason: None,
-        interrupted: false,
-        made_again: 0,
-    }
+    let argv = ["pummel", "run", "--label", "a=<b>"].map(str::to_owned).to_vec();
+    let mut made = Repetition::new(&Run::new(Keep::Figures).plan, argv, runs as u32, Some(true));
+    made.extend((0..runs).map(|run| run_at(run as f64, scale(run))), SideSource::default());
+    made
 }
 
 #[test]
@@ -484,7 +488,7 @@ fn repeated_runs_have_a_page_of_their_medians_and_of_each_run() {
     for runs in [0, 1, 2, 7, 60] {
         let mut made = repetition(runs);
         if runs == 2 {
-            (made.interrupted, made.reason) = (true, Some("</script>".to_owned()));
+            made.end(Some("</script>".to_owned()), true);
         }
         let page = of_repetition(&made, &PageOptions::default());
         let text = body(&page);
@@ -507,13 +511,11 @@ fn repeated_runs_have_a_page_of_their_medians_and_of_each_run() {
 
 #[test]
 fn sides_by_turns_show_each_pair() {
-    let sides = [1.0, 1.1].map(|scale| Side {
-        label: format!("</b> {scale}"),
-        plan: Run::new(Keep::Figures).plan,
-        source: SideSource::default(),
-        runs: (0..7).map(|run| run_at(f64::from(run), scale)).collect(),
+    let sides = [1.0, 1.1].map(|scale| {
+        let runs = (0..7).map(|run| run_at(f64::from(run), scale)).collect();
+        Side::new(format!("</b> {scale}"), &Run::new(Keep::Figures).plan, SideSource::default(), runs)
     });
-    let pair = Comparison::of_pairs("ab", sides, &Question::default());
+    let pair = Comparison::of_pairs(PairCommand::Ab, sides, &Question::default());
     let page = of_pair(&pair, &PageOptions::default());
     let text = body(&page);
     is_well_formed(&text);
@@ -639,7 +641,7 @@ fn a_scan_over_connections_is_drawn_by_level_with_intervals() {
         "fit": null, "reason": null, "runs": [run(1, 1_000.0), run(4, 3_500.0), run(16, 5_000.0)]
     });
     let json = serde_json::to_vec(&json).unwrap();
-    let page = body(&of_curve(&CurveDocument::read(&json).expect("a scan"), &json, &PageOptions::default()));
+    let page = body(&of_curve(&series(&json), &json, &PageOptions::default()));
     is_well_formed(&page);
     assert!(page.contains("Throughput and response times at 3 numbers of connections."), "{page}");
     assert!(

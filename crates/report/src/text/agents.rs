@@ -6,7 +6,7 @@ use pummel_measure::recorder::Span;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::percent;
 
-use crate::document::{AgentsResult, DeviationResult, Figure, MemberResult};
+use crate::document::{AgentsResult, DeviationResult, MemberResult};
 use crate::numbers::{grouped, number};
 
 /// With more agents than this, those that were not lost are not shown one by one.
@@ -98,11 +98,7 @@ pub fn table(agents: &AgentsResult, measured_s: f64) -> Vec<Vec<String>> {
 fn row(member: &MemberResult, measured_s: f64) -> Vec<String> {
     let rate = if measured_s > 0.0 { member.completed as f64 / measured_s } else { 0.0 };
     let response = member.times.of_span(Span::Response);
-    let quantile = |name: &str| match response.at(name) {
-        Figure::Known(us) => number(us),
-        Figure::Above(us) => format!("> {}", number(us)),
-        Figure::Absent => "-".to_owned(),
-    };
+    let quantile = |name: &str| response.at(name).text("-", number);
     vec![
         member.name.clone(),
         grouped(member.clients),

@@ -5,7 +5,7 @@ use pummel_measure::words::grouped;
 
 use super::page::Page;
 use super::units::micros_text;
-use crate::document::{Document, Figure, PhaseResult};
+use crate::document::{Document, PhaseResult};
 use crate::numbers::number;
 
 /// Adds a row for each part, with its beginning and the response times of its requests; nothing where the phase has no parts.
@@ -36,11 +36,7 @@ pub(super) fn parts(page: &mut Page, document: &Document) {
 fn row(part: &PhaseResult) -> Vec<String> {
     let totals = &part.totals;
     let times = totals.times.of_span(Span::Response);
-    let time = |name: &str| match times.at(name) {
-        Figure::Known(us) => micros_text(us),
-        Figure::Above(us) => format!("> {}", micros_text(us)),
-        Figure::Absent => "-".to_owned(),
-    };
+    let time = |name: &str| times.at(name).text("-", micros_text);
     vec![
         part.name.clone(),
         format!("{:.1}", part.at_s),

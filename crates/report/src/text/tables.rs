@@ -37,13 +37,8 @@ fn count_rows(ops: &OpsResult, totals: &RequestTotals, measured_s: f64) -> Vec<V
 
 fn count_row(name: &str, op: &OpResult, reads: bool, measured_s: f64) -> Vec<String> {
     let rate = if measured_s > 0.0 { op.completed as f64 / measured_s } else { 0.0 };
-    let looked_up = op.hits + op.misses;
     let of_reads = |text: String| if reads { text } else { "-".to_owned() };
-    let share = if looked_up > 0 {
-        format!("{:.1}", 100.0 * op.hits as f64 / looked_up as f64)
-    } else {
-        "-".to_owned()
-    };
+    let share = op.hit_percent();
     vec![
         name.to_owned(),
         grouped(op.requests),

@@ -1,27 +1,24 @@
 //! `pummel compare`: two to eight sides of stored results.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::commands::ab::exit_of;
 use crate::commands::judge_options::JudgeArgs;
+use crate::commands::stored::load;
 use crate::exit_status::{Exit, answer};
 use crate::job::{InputFile, UsageError, check_places};
 use crate::output::{Output, print};
 use crate::stderr::say;
 use pummel_report::comparison;
 use pummel_report::comparison::{
-    Comparison, NotASide, Question, SIDE_NAMES, Side, SideNames, StoredFile, is_ab, side_of, sides_of,
+    Comparison, NotASide, PairCommand, Question, SIDE_NAMES, Side, SideNames, StoredFile, side_of, sides_of,
 };
 use pummel_report::document::Document;
 use pummel_report::page::{ComparedSides, Embed, PageOptions, of_comparison};
-use pummel_report::stored::json_of;
-
-/// The most bytes of a result that are read.
-const FILE_BYTES_MAX: u64 = 1 << 30;
+use pummel_report::stored::ResultDocument;
 
 /// Options of `pummel compare`.
 #[derive(Args, Clone, Debug)]
@@ -214,9 +211,9 @@ fn stored(args: &CompareArgs, question: &Question) -> Result<Stored, Refusal> {
             let missing = "results of B are required, unless the one result of A is that of `pummel ab`";
             return Err(Refusal::Usage(UsageError::Missing(missing.to_owned())));
         };
-        let is_experiment = alone.iter().all(is_ab);
+        let is_experiment = alone.iter().all(|file| file.result.command() == PairCommand::Ab.name());
         let question = Question { loads_may_differ: is_experiment, ..question.clone() };
-        let comparison = Comparison::of_pairs("compare", sides, &question);
+        let comparison = Comparison::of_pairs(PairCommand::Compare, sides, &question);
         return Ok(Stored { comparisons: vec![comparison], documents: vec![Vec::new(), Vec::new()] });
     }
     let mut sides: Vec<Side> = Vec::new();
@@ -247,7 +244,11 @@ fn check_standard_input(sides: &[String]) -> Result<(), Refusal> {
 
 /// The results of single runs among files.
 fn documents(files: &[StoredFile]) -> Vec<Document> {
-    files.iter().filter_map(|file| Document::read(&file.bytes).ok()).collect()
+    let runs = files.iter().filter_map(|file| match &file.result {
+        ResultDocument::Run(document) => Some(Document::clone(document)),
+        _ => None,
+    });
+    runs.collect()
 }
 
 fn refusal(flag: &str, value: &str, why: &NotASide) -> Refusal {
@@ -266,26 +267,10 @@ fn files(flag: &str, list: &str) -> Result<Vec<StoredFile>, Refusal> {
         Refusal::Usage(UsageError::Value { flag: flag.to_owned(), value: list.to_owned(), accepted })
     };
     let each = list.split(',').map(|name| {
-        let bytes = read(Path::new(name)).map_err(|error| {
-            refused(format!("'{name}' cannot be read: {error}; expected a file with a JSON result"))
-        })?;
-        let bytes = json_of(&bytes).map_err(|error| refused(format!("{name}: {error}")))?;
-        Ok(StoredFile { name: name.to_owned(), bytes })
+        let read = load(Path::new(name)).map_err(|why| refused(format!("{name}: {why}")))?;
+        Ok(StoredFile { name: name.to_owned(), result: read.stored })
     });
     each.collect()
-}
-
-/// Reads a file, or standard input for `-`.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let count = match path.as_os_str() == "-" {
-        true => io::stdin().lock().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?,
-        false => File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?,
-    };
-    if count as u64 > FILE_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is greater than 1 GiB"));
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use clap::{Args, ValueHint};
 use crate::build_info::BUILD;
 use crate::commands::stored::load;
 use crate::exit_status::{Exit, answer};
-use crate::job::{InputFile, check_places};
+use crate::job::{InputFile, UsageError, check_places};
 use crate::output::Output;
 use crate::stderr::say;
 use pummel_report::document::Document;
+use pummel_report::json;
 use pummel_report::merge::{Part, as_runs, merged};
-use pummel_report::stored::Stored;
-use pummel_report::{json, repetition};
+use pummel_report::stored::ResultDocument;
 
 /// Options of `pummel merge`.
 #[derive(Args, Clone, Debug)]
@@ -41,7 +41,7 @@ Examples:
 Exit status:
   0    written
   1    the results do not belong together, or a file is no result
-  2    wrong usage";
+  2    wrong usage, or a file is the result of several runs";
 
 /// Writes the sum of results, or all of them as repetitions.
 pub fn merge(args: &MergeArgs) -> Exit {
@@ -50,33 +50,51 @@ pub fn merge(args: &MergeArgs) -> Exit {
     if let Err(error) = check_places(&[("--output", Some(args.output.as_path()))], &inputs) {
         return answer(&error.into());
     }
-    match written(args) {
+    match results(args).and_then(|results| written(args, &results).map_err(Refusal::Failed)) {
         Ok(()) => Exit::Complete,
-        Err(why) => {
+        Err(Refusal::Usage(error)) => answer(&error.into()),
+        Err(Refusal::Failed(why)) => {
             say(format_args!("error: {why}"));
             Exit::Failed
         }
     }
 }
 
-fn written(args: &MergeArgs) -> Result<(), String> {
-    let output = Output::prepare(&args.output).map_err(|error| error.to_string())?;
+/// Why nothing is merged.
+enum Refusal {
+    /// A file is the result of several runs.
+    Usage(UsageError),
+    /// Something else is wrong, in a sentence.
+    Failed(String),
+}
+
+/// The results of runs in the files, with the names of the files.
+fn results(args: &MergeArgs) -> Result<Vec<(String, Document)>, Refusal> {
     let mut results: Vec<(String, Document)> = Vec::with_capacity(args.files.len());
     for file in &args.files {
         let name = file.display().to_string();
-        match load(file).map_err(|why| format!("'{name}': {why}"))?.stored {
-            Stored::Run(document) => results.push((name, *document)),
+        match load(file).map_err(|why| Refusal::Failed(format!("'{name}': {why}")))?.stored {
+            ResultDocument::Run(document) => results.push((name, *document)),
             other => {
-                return Err(format!(
-                    "'{name}' is the result of `pummel {}`: results of runs are merged",
-                    other.command()
-                ));
+                let command = other.command();
+                let accepted =
+                    format!("it is the result of `pummel {command}`; results of single runs are merged");
+                return Err(Refusal::Usage(UsageError::Value {
+                    flag: "[FILE]...".to_owned(),
+                    value: name,
+                    accepted,
+                }));
             }
         }
     }
+    Ok(results)
+}
+
+fn written(args: &MergeArgs, results: &[(String, Document)]) -> Result<(), String> {
+    let output = Output::prepare(&args.output).map_err(|error| error.to_string())?;
     let parts: Vec<Part<'_>> = results.iter().map(|(name, document)| Part { name, document }).collect();
     let bytes = match args.as_runs {
-        true => repetition::json(&as_runs(&parts).map_err(|why| why.to_string())?),
+        true => json::render(&as_runs(&parts).map_err(|why| why.to_string())?),
         false => json::render(&merged(&parts, BUILD).map_err(|why| why.to_string())?),
     };
     output.finish(&bytes).map_err(|error| error.to_string())

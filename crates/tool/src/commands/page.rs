@@ -10,14 +10,16 @@ use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
 use crate::job::{InputFile, check_places};
 use crate::output::Output;
 use crate::stderr::{say, visible};
-use pummel_report::page::{Embed, PageOptions, of_curve, of_pair, of_repetition, of_run};
-use pummel_report::stored::Stored;
+use pummel_report::page::{
+    ComparedSides, Embed, PageOptions, of_comparison, of_curve, of_pair, of_repetition, of_run,
+};
+use pummel_report::stored::ResultDocument;
 
 /// Options of `pummel report`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{STATUSES_WITHOUT_RUN}"))]
 pub struct PageArgs {
-    /// A result of `run`, `run --repeat`, `load`, `search`, `scan`, `curve` or `ab`, as --json or --report wrote it; `-` is standard
+    /// A result of `run`, `run --repeat`, `load`, `search`, `scan`, `curve`, `ab` or `compare`, as --json or --report wrote it; `-` is standard
     /// input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
@@ -78,10 +80,13 @@ pub fn report(args: &PageArgs) -> Exit {
     };
     let options = PageOptions { title: args.title.clone(), embed: args.embed };
     let page = match &stored {
-        Stored::Run(document) => of_run(document, &options),
-        Stored::Curve(curve) => of_curve(curve, &json, &options),
-        Stored::Repetition(runs) => of_repetition(runs, &options),
-        Stored::Pair(pair) => of_pair(pair, &options),
+        ResultDocument::Run(document) => of_run(document, &options),
+        ResultDocument::Series(series) => of_curve(series, &json, &options),
+        ResultDocument::Repeated(runs) => of_repetition(runs, &options),
+        ResultDocument::Pair(pair) => of_pair(pair, &options),
+        ResultDocument::Comparison(all) => {
+            of_comparison(&ComparedSides { comparisons: &all.comparisons, documents: &[] }, &options)
+        }
     };
     match Output::prepare(&path).and_then(|output| output.finish(&page)) {
         Ok(()) => {

@@ -17,7 +17,6 @@ use crate::native::{RunArgs, Typed};
 use crate::stderr::say;
 use crate::values;
 use crate::values::ValueError;
-use pummel_report::comparison::SideSource;
 use pummel_report::page;
 use pummel_report::repetition;
 use pummel_report::repetition::Repetition;
@@ -134,17 +133,8 @@ fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)
         .map_err(SeriesEnd::Reported)?;
     let files = SeriesFiles::prepare(output, &FORMS)?;
     let care = args.repeat.restart.clone().map_or(ServerCare::None, ServerCare::Restart);
-    let mut repetition = Repetition {
-        plan: job.plan.clone().into_plan(),
-        argv: told_command_line(&job.plan),
-        asked: count,
-        restarted: Some(care != ServerCare::None),
-        source: SideSource::default(),
-        runs: Vec::new(),
-        reason: None,
-        interrupted: false,
-        made_again: 0,
-    };
+    let restarted = Some(care != ServerCare::None);
+    let mut repetition = Repetition::new(&job.plan, told_command_line(&job.plan), count, restarted);
     let mut maker = RunMaker::new(job.plan.clone(), care);
     let mut end = None;
     for number in 0..count {
@@ -155,8 +145,7 @@ fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)
                 if !output.quiet {
                     say(format_args!("run {} of {count}: {}", number + 1, run.line()));
                 }
-                repetition.source = maker.source().clone();
-                repetition.runs.push(run);
+                repetition.extend([run], maker.source().clone());
             }
             Err(why) => {
                 end = Some(why);
@@ -169,8 +158,8 @@ fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)
         }
     }
     driver.close_view();
-    repetition.reason = end.as_ref().and_then(SeriesEnd::reason);
-    repetition.interrupted = matches!(end, Some(SeriesEnd::Interrupted));
+    let reason = end.as_ref().and_then(SeriesEnd::reason);
+    repetition.end(reason, matches!(end, Some(SeriesEnd::Interrupted)));
     let is_told = SeriesEnd::says_all(end.as_ref(), repetition.runs.len());
     let is_missed = repetition.wrong_values() > 0 || repetition.missed().0 > 0;
     let exit = match end.map(SeriesEnd::exit) {

@@ -12,7 +12,8 @@ use crate::job::FrontInputs;
 use crate::job::hints::Obstacle;
 use crate::native::{RunArgs, Typed};
 use crate::values::{self, ValueError};
-use pummel_report::search_words::SearchResult;
+use pummel_report::document::{CurveOverload, CurveSearch};
+use pummel_report::words::limit::cause_words;
 
 /// Options of `pummel search`.
 #[derive(Args, Clone, Debug)]
@@ -79,8 +80,7 @@ pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
     series("search", (&run, detection), inputs, job, |runner, job| {
         let search = RateSearch::new(job.plan.seed, args.precision);
         Searching { search, before: None, overload: None }.run(runner)?;
-        let met = runner.search_result().is_some_and(|result| result.answer.rate.is_some());
-        Ok(if met { Exit::Complete } else { Exit::Missed })
+        Ok(if runner.found_rate().is_some() { Exit::Complete } else { Exit::Missed })
     })
 }
 
@@ -110,7 +110,7 @@ impl Searching {
                     if ask.role == Role::Confirm {
                         self.before = measurement.windows;
                     }
-                    runner.set_search_result(self.result(None));
+                    runner.set_found(self.search.answer().rate, self.found(None));
                 }
             }
         }
@@ -126,18 +126,17 @@ impl Searching {
         self.overload = Some(overload);
         let recovery = self.before.as_ref().zip(whole.windows.as_ref());
         let recovery = recovery.and_then(|(before, whole)| Recovery::of(before, whole, OVERLOAD_NS));
-        runner.set_search_result(self.result(recovery));
+        runner.set_found(self.search.answer().rate, self.found(recovery));
         Ok(())
     }
 
-    fn result(&self, recovery: Option<Recovery>) -> SearchResult {
-        SearchResult {
-            answer: self.search.answer().clone(),
-            capacity: self.search.capacity(),
-            generator: self.search.generator().cloned(),
+    fn found(&self, recovery: Option<Recovery>) -> CurveSearch {
+        CurveSearch {
+            closed_loop_rate: self.search.capacity(),
+            closed_loop_generator: self.search.generator().map(cause_words),
             line_runs: self.search.line_runs(),
-            overload: self.overload,
-            recovery,
+            overload: self.overload.map(|rate| CurveOverload { rate, recovery }),
+            ..CurveSearch::of(self.search.answer())
         }
     }
 }

@@ -30,9 +30,9 @@ use crate::values;
 use crate::values::{ValueError, WarmUpTime};
 use pummel_report::anonymous;
 use pummel_report::curve;
-use pummel_report::curve::{Curve, Point};
+use pummel_report::curve::Point;
+use pummel_report::document::{CurveDocument, CurveSearch};
 use pummel_report::forms::{FORMS, Form};
-use pummel_report::search_words::SearchResult;
 
 /// Options of `pummel scan`.
 #[derive(Args, Clone, Debug)]
@@ -230,7 +230,11 @@ pub struct CurveRunner<'a> {
     inputs: FrontInputs,
     driver: Driver<'a>,
     files: Vec<SeriesFile>,
-    curve: Curve,
+    curve: CurveDocument,
+    /// Whether a run missed a goal, or may have missed it.
+    is_missed: bool,
+    /// The last run.
+    last: Option<Point>,
     /// The plan of the first run.
     plan: &'a Plan,
     /// Names of the agents of the last run; before it, the names by which they are to be reached.
@@ -242,7 +246,7 @@ pub struct CurveRunner<'a> {
 /// A file that is made from all runs.
 struct SeriesFile {
     form: &'static Form,
-    render: fn(&Curve) -> Vec<u8>,
+    render: fn(&CurveDocument) -> Vec<u8>,
     output: Output,
 }
 
@@ -271,17 +275,9 @@ impl<'a> CurveRunner<'a> {
             inputs: FrontInputs { seed: job.plan.seed, ..inputs.clone() },
             driver,
             files,
-            curve: Curve {
-                command,
-                goals: job.plan.goals.clone(),
-                labels: job.plan.labels.clone(),
-                plan: (!job.plan.anonymous).then(|| Plan::clone(&job.plan)),
-                argv: told_command_line(&job.plan),
-                points: Vec::new(),
-                search: None,
-                made_again: 0,
-                reason: None,
-            },
+            curve: CurveDocument::new(command, &job.plan, told_command_line(&job.plan)),
+            is_missed: false,
+            last: None,
             plan: &job.plan,
             agents: job.fleet.as_ref().map(Fleet::agent_names).unwrap_or_default(),
             cards: Vec::new(),
@@ -319,6 +315,7 @@ impl<'a> CurveRunner<'a> {
         };
         let (measurement, plan) = self.run(&plan)?;
         let windows = measurement.windows.as_ref();
+        let mut wrong_values = [None, wrong_values(&measurement, &plan)].into_iter();
         let answered_s = seconds(measurement.measured_ns.max(measurement.answered_ns));
         for ((role, asked), mut summary) in stretches.into_iter().zip(Summary::of_parts(&measurement, &plan))
         {
@@ -331,12 +328,9 @@ impl<'a> CurveRunner<'a> {
                 let needed_s = summary.totals.counts.completed as f64 / rate;
                 summary.seconds = needed_s.min(answered_s).max(due_s);
             }
-            let wrong_values = None;
+            let wrong_values = wrong_values.next().flatten();
             let seed = plan.seed;
             self.add(Point { role, asked: Some(asked), level: None, seed, due_s, wrong_values, summary })?;
-        }
-        if let Some(last) = self.curve.points.last_mut() {
-            last.wrong_values = wrong_values(&measurement, &plan);
         }
         Ok(Some(measurement))
     }
@@ -389,7 +383,7 @@ impl<'a> CurveRunner<'a> {
     /// through them could tell; and without a load where the records are there.
     fn next_plan(&self, plan: &ValidPlan, has_records: bool) -> ValidPlan {
         let mut plan = plan.clone().into_plan();
-        plan.seed = seed_of(self.inputs.seed, self.curve.points.len() as u32);
+        plan.seed = seed_of(self.inputs.seed, self.curve.runs.len() as u32);
         if has_records {
             plan.phases.retain(|phase| !matches!(phase.work, Work::Load(_)));
         }
@@ -402,7 +396,7 @@ impl<'a> CurveRunner<'a> {
         let mut made_again = self.curve.made_again;
         let run = until_whole(&mut made_again, |tried| {
             self.driver.rest(pause_before(tried));
-            let plan = self.next_plan(plan, tried == 1 && !self.curve.points.is_empty());
+            let plan = self.next_plan(plan, tried == 1 && !self.curve.runs.is_empty());
             Ok((self.try_once(&plan)?, plan))
         });
         self.curve.made_again = made_again;
@@ -435,24 +429,26 @@ impl<'a> CurveRunner<'a> {
         for name in point.summary.verdict.cause.names_mut() {
             *name = self.told(name);
         }
-        let Point { role, asked, level, .. } = point;
+        let run = point.document();
         if !self.typed.args.output.quiet {
-            let asked = match (asked, level) {
+            let asked = match (run.asked_rate, &run.level) {
                 (Some(asked), _) => format!("{asked:.0} req/s"),
-                (None, Some((what, level))) => format!("{level} {what}"),
+                (None, Some(level)) => format!("{} {}", level.n, level.of),
                 (None, None) => "closed loop".to_owned(),
             };
-            let met = match point.met() {
-                _ if !point.carried() => ", not carried",
-                None if point.is_idle() => ", no request was due",
+            let met = match run.met {
+                _ if !run.carried => ", not carried",
+                None if run.is_idle() => ", no request was due",
                 None => "",
                 Some(true) => ", goal met",
                 Some(false) => ", goal missed",
             };
-            let steady = if point.is_unsteady() { ", not steady" } else { "" };
-            say(format_args!("{role:>8}: {asked}, {:.0} done/s{met}{steady}", point.summary.totals.rate));
+            let steady = if run.is_unsteady() { ", not steady" } else { "" };
+            say(format_args!("{:>8}: {asked}, {:.0} done/s{met}{steady}", run.role, run.rate));
         }
-        self.curve.points.push(point);
+        curve::push(&mut self.curve, run);
+        self.is_missed |= point.summary.missed_a_goal();
+        self.last = Some(point);
         for file in self.files.iter().filter(|file| file.form.is_checkpointed()) {
             file.output.checkpoint(&(file.render)(&self.curve))?;
         }
@@ -466,29 +462,28 @@ impl<'a> CurveRunner<'a> {
 
     /// The last run of the curve.
     pub fn last(&self) -> Option<&Point> {
-        self.curve.points.last()
+        self.last.as_ref()
     }
 
     /// The exit status of a series of which every run was made: whether one missed a goal, or may have missed it.
     pub fn exit(&self) -> Exit {
-        let missed = self.curve.points.iter().any(|point| point.summary.missed_a_goal());
-        if missed { Exit::Missed } else { Exit::Complete }
+        if self.is_missed { Exit::Missed } else { Exit::Complete }
     }
 
-    /// What the search found so far.
-    pub fn search_result(&self) -> Option<&SearchResult> {
-        self.curve.search.as_ref()
+    /// The rate that a search found so far.
+    pub fn found_rate(&self) -> Option<f64> {
+        self.curve.found_rate
     }
 
-    /// Keeps what the search found so far.
-    pub fn set_search_result(&mut self, result: SearchResult) {
-        self.curve.search = Some(result);
+    /// Keeps the rate that a search found so far, and its further results.
+    pub fn set_found(&mut self, rate: Option<f64>, search: CurveSearch) {
+        (self.curve.found_rate, self.curve.search) = (rate, Some(search));
     }
 
     /// Writes the curve and says how it ended. Returns the exit status.
     fn conclude(mut self, stop: Option<SeriesEnd>, exit: Exit) -> Exit {
         self.driver.close_view();
-        if matches!(stop, Some(SeriesEnd::Usage(_))) && self.curve.points.is_empty() {
+        if matches!(stop, Some(SeriesEnd::Usage(_))) && self.curve.runs.is_empty() {
             // Nothing was sent, and what the files hold is of another series.
             let closed = self.driver.close();
             if let Err(error) = closed {
@@ -497,7 +492,7 @@ impl<'a> CurveRunner<'a> {
             return stop.map_or(exit, SeriesEnd::exit);
         }
         self.curve.reason = stop.as_ref().and_then(SeriesEnd::reason).map(|reason| self.told(&reason));
-        let is_told = SeriesEnd::says_all(stop.as_ref(), self.curve.points.len());
+        let is_told = SeriesEnd::says_all(stop.as_ref(), self.curve.runs.len());
         let exit = match stop.map_or(exit, SeriesEnd::exit) {
             Exit::Complete if self.curve.wrong_values() > 0 => Exit::Missed,
             exit => exit,

@@ -14,9 +14,9 @@ use crate::paper::ScreenArgs;
 use crate::stderr::say;
 use crate::values::nearest::hint;
 use pummel_report::document::Document;
-use pummel_report::stored::Stored;
+use pummel_report::stored::ResultDocument;
 use pummel_report::text;
-use pummel_report::{comparison, csv, hgrm, markdown, repetition};
+use pummel_report::{comparison, csv, curve, hgrm, markdown, repetition};
 
 /// Options of `pummel show`.
 #[derive(Args, Clone, Debug)]
@@ -51,15 +51,15 @@ pub enum ShowFormat {
     Markdown,
     /// The result itself, unpacked
     Json,
-    /// The intervals
+    /// The intervals of a run, or the runs of a series
     Csv,
     /// A table of percentiles for HdrHistogram's plotters, in microseconds
     Hgrm,
 }
 
 const EXAMPLES: &str = "\
-Results of `search`, `scan` and `curve` are shown as JSON only (--format json); `pummel report` draws them. Results of \
-`run --repeat` and `ab` have every format but hgrm.
+Every result can be shown as text, Markdown and JSON. The result of a single run alone has hgrm, and `compare` of more than two \
+results has no CSV.
 
 Examples:
   pummel run -s cache1 --json result.json && pummel show result.json
@@ -92,30 +92,39 @@ pub fn show(args: &ShowArgs) -> Exit {
     };
     match (&stored, args.format) {
         (_, ShowFormat::Json) => out(&json),
-        (Stored::Run(document), format) => of_run(args, document, format),
-        (Stored::Repetition(runs), ShowFormat::Text) => out(repetition::text(runs).as_bytes()),
-        (Stored::Repetition(runs), ShowFormat::Markdown) => out(&repetition::markdown(runs)),
-        (Stored::Repetition(runs), ShowFormat::Csv) => out(&repetition::csv(runs)),
-        (Stored::Pair(pair), ShowFormat::Text) => out(comparison::text(pair).as_bytes()),
-        (Stored::Pair(pair), ShowFormat::Markdown) => out(&comparison::markdown(pair)),
-        (Stored::Pair(pair), ShowFormat::Csv) => out(&comparison::csv(pair)),
-        (Stored::Repetition(_) | Stored::Pair(_), ShowFormat::Hgrm) => {
-            say(format_args!(
-                "error: '{}' is the result of `pummel {}`, which keeps no histograms: --format hgrm needs the result of a single run",
-                args.file.display(),
-                stored.command()
-            ));
-            Exit::Failed
+        (ResultDocument::Run(document), format) => of_run(args, document, format),
+        (ResultDocument::Repeated(runs), ShowFormat::Text) => out(repetition::text(runs).as_bytes()),
+        (ResultDocument::Repeated(runs), ShowFormat::Markdown) => out(&repetition::markdown(runs)),
+        (ResultDocument::Repeated(runs), ShowFormat::Csv) => out(&repetition::csv(runs)),
+        (ResultDocument::Pair(pair), ShowFormat::Text) => out(comparison::text(pair).as_bytes()),
+        (ResultDocument::Pair(pair), ShowFormat::Markdown) => out(&comparison::markdown(pair)),
+        (ResultDocument::Pair(pair), ShowFormat::Csv) => out(&comparison::csv(pair)),
+        (ResultDocument::Comparison(all), ShowFormat::Text) => {
+            out(comparison::text_of_all(&all.comparisons).as_bytes())
         }
-        (Stored::Curve(curve), _) => {
-            say(format_args!(
-                "error: '{}' is the result of `pummel {}`: --format json prints it, and `pummel report` draws it",
-                args.file.display(),
-                curve.command
-            ));
-            Exit::Failed
+        (ResultDocument::Comparison(all), ShowFormat::Markdown) => {
+            out(comparison::markdown_of_all(&all.comparisons).as_bytes())
         }
+        (ResultDocument::Series(series), ShowFormat::Text) => out(curve::text(series).as_bytes()),
+        (ResultDocument::Series(series), ShowFormat::Markdown) => out(&curve::markdown(series)),
+        (ResultDocument::Series(series), ShowFormat::Csv) => out(&curve::csv(series)),
+        (ResultDocument::Comparison(_), ShowFormat::Csv) => {
+            refuse_form(args, &stored, "csv", "the result of one command that made runs is required")
+        }
+        (_, ShowFormat::Hgrm) => refuse_form(
+            args,
+            &stored,
+            "hgrm",
+            "it keeps no histograms, and --format hgrm requires the result of a single run",
+        ),
     }
+}
+
+/// Refuses a form that this kind of result does not have.
+fn refuse_form(args: &ShowArgs, stored: &ResultDocument, form: &str, why: &str) -> Exit {
+    let (file, command) = (args.file.display(), stored.command());
+    let accepted = format!("'{file}' is the result of `pummel {command}`: {why}");
+    refuse("--format <FORMAT>", form.to_owned(), &accepted)
 }
 
 fn of_run(args: &ShowArgs, document: &Document, format: ShowFormat) -> Exit {

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use pummel_report::stored::{STORED_MAX_BYTES, Stored, json_of, read};
+use pummel_report::stored::{ResultDocument, STORED_MAX_BYTES, json_of, read};
 
 /// A stored result with the JSON that it was read from.
 pub struct StoredResult {
     /// The JSON, unpacked.
     pub json: Vec<u8>,
     /// What the JSON holds.
-    pub stored: Stored,
+    pub stored: ResultDocument,
 }
 
 /// Reads the result in a file: JSON, JSON packed by gzip, or a report page; `-` is standard input.

@@ -62,7 +62,7 @@ impl Job {
         assert_eq!(gated.status.code(), Some(1), "{said}{}", String::from_utf8_lossy(&gated.stdout));
         let result = crate::common::value_of(&self.file("ab.json"));
         assert_eq!((&result["command"], &result["asked_pairs"]), (&"ab".into(), &2.into()));
-        assert_eq!(result["a"]["labels"]["commit"], "unknown");
+        assert_eq!(result["sides"][0]["labels"]["commit"], "unknown");
         let run = self.run(alone);
         assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
         let summary = self.file("summary.md");

@@ -10,6 +10,12 @@ fn runs(ended: &Ended) -> Vec<Value> {
     ended.json().at("runs").as_array().expect("a list").clone()
 }
 
+/// The runs of both sides of an experiment.
+fn pairs(ended: &Ended) -> [Vec<Value>; 2] {
+    let of = |side: usize| ended.json().at("sides")[side]["runs"].as_array().expect("a list").clone();
+    [of(0), of(1)]
+}
+
 /// Runs with words that may have blanks in them.
 #[track_caller]
 fn pummel_words(words: &[&str]) -> Ended {
@@ -79,7 +85,8 @@ fn an_interrupt_keeps_the_runs_that_are_there() {
         running.process.interrupt();
         let ended = running.end().expect(130);
         assert_eq!(ended.json().text("status"), "interrupted");
-        assert!(runs(&ended).len() >= 2, "{}", ended.errors);
+        let made = if words.starts_with("run") { runs(&ended) } else { pairs(&ended).concat() };
+        assert!(made.len() >= 2, "{}", ended.errors);
         assert!(ended.text.contains("Not complete: "), "{}", ended.text);
     }
 }
@@ -96,7 +103,7 @@ fn what_means_nothing_for_several_runs_is_refused_before_the_first() {
         ("ab -s 127.0.0.1:1", ["--versus", "--a-program"]),
         ("ab -s 127.0.0.1:1 --versus 127.0.0.1:2 --samples x.csv", ["--samples", "one run only"]),
         ("ab -s 127.0.0.1:1 --versus 127.0.0.1:2 --worse p98:1%", ["--worse", "p99.9"]),
-        ("compare /nowhere/a.json /nowhere/b.json", ["/nowhere/a.json", "cannot be read"]),
+        ("compare /nowhere/a.json /nowhere/b.json", ["/nowhere/a.json", "No such file"]),
         ("compare /dev/null", ["/dev/null", "not the JSON result"]),
     ] {
         let ended = pummel(words).expect(2);
@@ -114,12 +121,10 @@ fn wrong_values_on_a_side_are_told_and_fail_the_comparison() {
     let ended =
         pummel(&format!("{sides} -c 2 -n 100 --records 50 --protocol text --mix get:1 --verify")).expect(3);
     assert!(ended.text.contains("WRONG VALUES FOUND"), "{}", ended.text);
-    let runs = runs(&ended);
-    let of = |side: &str| {
-        let wrong = runs.iter().filter(|run| run["side"] == side);
-        wrong.map(|run| run["wrong_values"].as_u64().expect("values were checked")).sum::<u64>()
-    };
-    assert!(of("a") == 0 && of("b") > 0, "{runs:?}");
+    let wrong = pairs(&ended).map(|runs| {
+        runs.iter().map(|run| run["wrong_values"].as_u64().expect("values were checked")).sum::<u64>()
+    });
+    assert!(wrong[0] == 0 && wrong[1] > 0, "{wrong:?}");
 }
 
 #[test]
@@ -174,20 +179,13 @@ fn a_slower_server_is_found_and_fails_the_gate() {
     let p50 = &json.at("figures")["p50"];
     assert_eq!((&p50["word"], &p50["judged"]), (&"differ".into(), &true.into()));
     assert_eq!(json.at("claims")[0]["outcome"], "failed");
-    let runs = runs(&ended);
-    for pair in 0..6 {
-        let of = |side: &str| {
-            let run = runs.iter().find(|run| run["pair"] == pair && run["side"] == side);
-            run.expect("each pair has both sides").clone()
-        };
-        assert_eq!(of("a")["seed"], of("b")["seed"], "the runs of a pair share their seed");
-    }
+    let [quick_runs, slow_runs] = pairs(&ended);
+    assert_eq!((quick_runs.len(), slow_runs.len()), (6, 6));
+    let both = || quick_runs.iter().zip(&slow_runs);
+    assert!(both().all(|(a, b)| a["seed"] == b["seed"]), "the runs of a pair share their seed");
     // Both orders are there.
-    let started = |side: &str, pair: u64| {
-        let run = runs.iter().find(|run| run["pair"] == pair && run["side"] == side).expect("a run");
-        run["started_unix_s"].as_f64().expect("a time")
-    };
-    let first = (0..6).filter(|pair| started("a", *pair) < started("b", *pair)).count();
+    let started = |run: &Value| run["started_unix_s"].as_f64().expect("a time");
+    let first = both().filter(|(a, b)| started(a) < started(b)).count();
     assert_eq!(first, 3);
 
     // The stored result says it again, and can be held to something else.
@@ -236,7 +234,7 @@ fn results_of_several_runs_have_a_page_and_are_shown_as_they_were_printed() {
         assert_eq!(printed(&["show", &result], 0)[0], ended.text);
         assert_eq!(printed(&["show", &path], 0)[0], ended.text, "a page holds its result");
         assert_eq!(printed(&["report", &result, "-o", "-"], 0)[0], page);
-        let refused = &printed(&["show", &result, "--format", "hgrm"], 1)[1];
+        let refused = &printed(&["show", &result, "--format", "hgrm"], 2)[1];
         assert!(refused.contains("keeps no histograms"), "{refused}");
     }
 }
@@ -282,7 +280,7 @@ fn stored_runs_of_one_side_after_the_other_are_never_called_different() {
         gated.text
     );
     assert!(gated.text.contains("    --server: A 127.0.0.1:"), "{}", gated.text);
-    assert_eq!(gated.json().at("paired"), &Value::Bool(false));
+    assert_eq!(gated.json().text("design"), "apart");
 }
 
 #[test]
@@ -327,7 +325,15 @@ fn three_results_have_a_page_a_table_and_json() {
         assert!(page.contains(words), "{words}");
     }
     let json = crate::common::value_of(&compared.file("result.json"));
-    assert_eq!(json["comparisons"][1]["b"]["name"], "C");
+    assert_eq!(json["comparisons"][1]["names"][1], "C");
+    let stored = path(&compared, "result.json");
+    let printed = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_pummel")).args(words).output().expect("pummel starts");
+        assert!(output.status.success(), "{words:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    assert_eq!(printed(&["show", &stored]), compared.text);
+    assert!(printed(&["report", &stored, "-o", "-"]).contains("<h2>C against A</h2>"));
     let table = pummel_words(&["compare", &files[0], &files[2], "--format", "markdown"]).expect(0);
     assert!(table.text.starts_with("### ") && table.text.contains("| rate | "), "{}", table.text);
     let many: Vec<&str> =

@@ -6,6 +6,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use pummel_logic::plan::Plan;
+use pummel_report::comparison::SideSource;
+use pummel_report::repetition::Repetition;
+use pummel_report::run_figures::RunFigures;
 use serde_json::{Value, json};
 
 /// The environment variable that makes the tests write the pictures that they expect.
@@ -92,10 +96,11 @@ fn repeated(count: usize) -> Value {
             }
         })
     };
-    json!({
-        "schema": 1, "tool": {"name": "pummel", "version": "0.1.0"}, "command": "repeat", "status": "complete",
-        "plan": fixture("open.json")["plan"], "asked": count, "restarted": false, "runs": (0..count).map(run).collect::<Vec<_>>()
-    })
+    let plan: Plan = serde_json::from_value(fixture("open.json")["plan"].clone()).expect("a plan");
+    let mut made = Repetition::new(&plan, Vec::new(), count as u32, Some(false));
+    let figures = |place: usize| serde_json::from_value::<RunFigures>(run(place)).expect("a run");
+    made.extend((0..count).map(figures), SideSource::default());
+    serde_json::to_value(&made).expect("JSON")
 }
 
 const HOSTILE: &str = "</script><img src=x onerror=\"alert('1')\">\u{202e}\u{0}";

@@ -77,7 +77,7 @@ fn an_overload_and_the_return_from_it_are_one_run() {
             && number(overload, "rate") < 0.95 * number(overload, "asked_rate")
             && number(overload, "asked_rate") > 1.1 * number(after, "asked_rate")
             && after["asked_rate"] == confirmed["asked_rate"]
-            && (number(&left, "slower") > 1.0 && number(&left, "seconds") > 0.9)
+            && (number(&left["recovery"], "slower") > 1.0 && number(&left["recovery"], "seconds") > 0.9)
             && ended.text.contains("the same rate ");
         is_told.then_some(()).ok_or_else(|| format!("{left} {overload} {after}"))
     });

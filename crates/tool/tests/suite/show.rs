@@ -75,10 +75,17 @@ fn a_search_and_a_scan_have_pages() {
     let page = shown(&["report", path(&json), "-o", "-"], b"");
     let title = format!("Response times of {} at 2 rates.", server.name);
     assert!(page.contains(&title) && page.contains("<svg "), "{page}");
-    let refused = call(&["show", path(&json)], b"");
-    assert_eq!(refused.status.code(), Some(1));
+    // What the run itself printed is what is stored.
+    assert_eq!(shown(&["show", path(&json)], b""), ended.text);
+    assert_eq!(shown(&["show", path(&json), "--format", "csv"], b"").lines().count(), 3);
+    let refused = call(&["show", path(&json), "--format", "hgrm"], b"");
+    assert_eq!(refused.status.code(), Some(2));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(said.contains("is the result of `pummel scan`: --format json prints it"), "{said}");
+    assert!(said.contains("is the result of `pummel scan`: it keeps no histograms"), "{said}");
+    let refused = call(&["merge", path(&json), path(&json)], b"");
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("it is the result of `pummel scan`; results of single runs are merged"), "{said}");
 }
 
 #[test]

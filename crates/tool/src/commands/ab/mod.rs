@@ -7,7 +7,6 @@ mod words;
 use clap::Args;
 use pummel_engine::sys;
 use pummel_measure::compare::second_side_first;
-use serde_json::{Value, json};
 
 use self::common_options::CommonOptions;
 use self::sides::{SideArgs, SideJob, hidden_where_refused, share_a_server, sides};
@@ -26,7 +25,7 @@ use crate::native;
 use crate::native::detection::leaves_protocol_open;
 use crate::stderr::say;
 use pummel_report::comparison;
-use pummel_report::comparison::{Comparison, Conclusion, Question, Side, SideSource};
+use pummel_report::comparison::{Comparison, Conclusion, PairCommand, Question, Side, SideSource};
 use pummel_report::page;
 use pummel_report::run_figures::RunFigures;
 
@@ -126,7 +125,7 @@ struct Experiment {
     /// What is known of the servers of each.
     detections: [Detection; 2],
     labels: [String; 2],
-    programs: [Value; 2],
+    programs: [Option<String>; 2],
     runs: [Vec<RunFigures>; 2],
     question: Question,
     pairs: u32,
@@ -151,9 +150,7 @@ fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, SeriesEnd> {
         makers: sides.each_ref().map(maker),
         detections: sides.each_ref().map(|side| side.detection.clone()),
         labels: sides.each_ref().map(|side| side.label.clone()),
-        programs: sides
-            .each_ref()
-            .map(|side| side.program.as_ref().map_or(Value::Null, |program| json!(program))),
+        programs: sides.each_ref().map(|side| side.program.clone()),
         runs: [Vec::new(), Vec::new()],
         question: Question { loads_may_differ: true, ..args.judge.question(false) },
         pairs: args.sides.pairs,
@@ -199,19 +196,19 @@ impl Experiment {
 
     /// What is known so far.
     fn comparison(&self, end: Option<&SeriesEnd>) -> Comparison {
-        let side = |side: usize| Side {
-            label: self.labels[side].clone(),
-            plan: self.makers[side].plan().clone().into_plan(),
-            source: SideSource { program: self.programs[side].clone(), ..self.makers[side].source().clone() },
-            runs: self.runs[side].clone(),
+        let side = |side: usize| {
+            let maker = &self.makers[side];
+            let source = SideSource { program: self.programs[side].clone(), ..maker.source().clone() };
+            Side::new(self.labels[side].clone(), maker.plan(), source, self.runs[side].clone())
         };
-        let mut comparison = Comparison::of_pairs("ab", [side(0), side(1)], &self.question);
-        comparison.argv = told_command_line(self.makers[0].plan());
-        comparison.asked_pairs = Some(self.pairs);
-        comparison.made_again = self.makers.iter().map(RunMaker::made_again).sum();
-        comparison.reason = end.and_then(SeriesEnd::reason);
-        comparison.interrupted = matches!(end, Some(SeriesEnd::Interrupted));
-        comparison
+        let sides = [side(0), side(1)];
+        let comparison = Comparison {
+            argv: told_command_line(self.makers[0].plan()),
+            made_again: self.makers.iter().map(RunMaker::made_again).sum(),
+            ..Comparison::of_pairs(PairCommand::Ab, sides, &self.question)
+        };
+        let is_interrupted = matches!(end, Some(SeriesEnd::Interrupted));
+        comparison.ended(self.pairs, end.and_then(SeriesEnd::reason), is_interrupted)
     }
 }
 

@@ -830,8 +830,8 @@ pub fn has_its_schema(result: &Value) {
         Some("ab" | "compare") => SchemaName::Comparison,
         Some(other) => panic!("no schema of what `pummel {other}` writes"),
     };
-    for plan in [&result["a"]["plan"], &result["b"]["plan"]].into_iter().filter(|plan| plan.is_object()) {
-        fits(SchemaName::Plan, plan);
+    for side in result["sides"].as_array().into_iter().flatten() {
+        fits(SchemaName::Plan, &side["plan"]);
     }
     fits(name, result);
 }

@@ -10,9 +10,12 @@ pub fn wrongs(schema: &Value, value: &Value) -> Vec<String> {
 }
 
 /// Keywords that say nothing of a value.
-const WORDS: [&str; 6] = ["$schema", "$id", "$defs", "title", "description", "pattern"];
+const WORDS: [&str; 7] = ["$schema", "$id", "$defs", "title", "description", "pattern", "default"];
 
 fn check(root: &Value, schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
+    if schema == &Value::Bool(true) {
+        return;
+    }
     let keywords = schema.as_object().unwrap_or_else(|| panic!("{path}: a schema is an object"));
     for (keyword, wanted) in keywords {
         match keyword.as_str() {
@@ -55,8 +58,15 @@ fn check(root: &Value, schema: &Value, value: &Value, path: &str, found: &mut Ve
                     check(root, wanted, element, &format!("{path}[{at}]"), found);
                 }
             }
+            "prefixItems" => {
+                for (at, (element, wanted)) in
+                    value.as_array().into_iter().flatten().zip(list(wanted)).enumerate()
+                {
+                    check(root, wanted, element, &format!("{path}[{at}]"), found);
+                }
+            }
             "properties" | "additionalProperties" => members(root, schema, value, (path, keyword), found),
-            "anyOf" => {
+            "anyOf" | "oneOf" => {
                 let fits = |one: &Value| {
                     let mut wrong = Vec::new();
                     check(root, one, value, path, &mut wrong);

@@ -1,0 +1,68 @@
+//! `cargo xtask schemas`: the JSON schemas of results, and the tables of their fields in the documents, made from the types.
+
+#![forbid(unsafe_code)]
+
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{fs, io};
+
+use pummel_report::schema::schemas;
+use serde_json::Value;
+
+/// The page whose tables of fields are made.
+const PAGE: &str = "RESULTS.md";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let is_check = match words[..] {
+        [] => false,
+        ["--check"] => true,
+        _ => {
+            eprintln!("schemas: expected no argument, or --check, found: {}", words.join(" "));
+            return ExitCode::from(2);
+        }
+    };
+    match made(&folder()).and_then(|made| finish(&folder(), &made, is_check)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("schemas: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The folder of the documents.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// The names and the contents of the files that are made.
+fn made(folder: &Path) -> io::Result<Vec<(String, String)>> {
+    let schemas: Vec<(String, Value)> =
+        schemas().into_iter().map(|(name, schema)| (format!("{name}.schema.json"), schema)).collect();
+    let page = table::filled(&fs::read_to_string(folder.join(PAGE))?, &schemas)?;
+    let texts = schemas.iter().map(|(name, schema)| (name.clone(), format!("{schema:#}\n")));
+    Ok(texts.chain([(PAGE.to_owned(), page)]).collect())
+}
+
+/// Writes the files, or says which of them are not as they would be written; returns whether all is well.
+fn finish(folder: &Path, made: &[(String, String)], is_check: bool) -> io::Result<bool> {
+    let mut is_well = true;
+    for (name, text) in made {
+        let path = folder.join(name);
+        if fs::read_to_string(&path).ok().as_ref() == Some(text) {
+            continue;
+        }
+        if is_check {
+            is_well = false;
+            eprintln!("docs/{name} is not what the types say: `cargo xtask schemas` writes it");
+        } else {
+            fs::write(&path, text)?;
+        }
+    }
+    Ok(is_well)
+}
