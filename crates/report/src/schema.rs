@@ -2,7 +2,6 @@
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::comparison::{Comparison, Comparisons};
@@ -39,12 +38,12 @@ pub fn schemas() -> [(&'static str, Value); 4] {
 }
 
 /// Result of `ab` and `compare`.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-#[allow(dead_code, reason = "only its schema is made")]
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is made")]
 enum PairOrSeveral {
-    Pair(Comparison),
-    Several(Comparisons),
+    Pair(Box<Comparison>),
+    Several(Box<Comparisons>),
 }
 
 fn of<T: JsonSchema>(name: &str, title: &str, what: &str) -> Value {
