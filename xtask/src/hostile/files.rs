@@ -221,6 +221,7 @@ fn made(program: &Path, folder: &Path) -> io::Result<Vec<(&'static str, PathBuf)
         ("result", "repeat.json", "run -s ADDRESS -t 100ms --records 100 --repeat 3 --json PATH"),
         ("result", "ab.json", "ab -s ADDRESS --b --depth=2 -t 100ms --records 100 --pairs 3 --json PATH"),
         ("result", "scan.json", "scan -s ADDRESS -t 100ms --records 100 --rates 1k:2k:1k --json PATH"),
+        ("result", "compare.json", "compare FOLDER/run.json FOLDER/run.json FOLDER/run.json --json PATH"),
         ("plan", "plan.toml", "explain --plan PATH run -s ADDRESS -t 100ms --records 100"),
         ("trace", "trace.ptr", "trace convert TRACE -o PATH"),
         ("profile", "fit.toml", "fit TRACE -o PATH"),
@@ -229,6 +230,7 @@ fn made(program: &Path, folder: &Path) -> io::Result<Vec<(&'static str, PathBuf)
         let words = line.split_whitespace().map(|word| {
             word.replace("ADDRESS", &server.address)
                 .replace("PATH", &path.display().to_string())
+                .replace("FOLDER", &folder.display().to_string())
                 .replace("TRACE", &trace.display().to_string())
         });
         let mut command = Command::new(program);
