@@ -50,14 +50,18 @@ fn verb_of(name: &str, plan: &Plan) -> Option<Verb> {
     Verb::ALL.into_iter().find(|verb| plan.name_of(*verb) == name)
 }
 
-/// The counts of an operation.
+/// The greatest count of a stored result: no run makes as many requests, and sums of such counts stay within 64 bits.
+const COUNT_MAX: u64 = 1 << 52;
+
+/// The counts of an operation. A count that no run can have is the greatest one.
 pub fn counts_of(op: &OpResult) -> Counts {
-    let outcome = |name: &str| op.outcomes.get(name).copied().unwrap_or(0);
+    let count = |count: u64| count.min(COUNT_MAX);
+    let outcome = |name: &str| count(op.outcomes.get(name).copied().unwrap_or(0));
     Counts {
-        completed: op.completed,
-        keys: op.keys,
-        hits: op.hits,
-        misses: op.misses,
+        completed: count(op.completed),
+        keys: count(op.keys),
+        hits: count(op.hits),
+        misses: count(op.misses),
         outcomes: Outcomes {
             stored: outcome("stored"),
             not_stored: outcome("not_stored"),
@@ -71,10 +75,10 @@ pub fn counts_of(op: &OpResult) -> Counts {
             win: outcome("win"),
             recaching: outcome("recaching"),
         },
-        errors: Fault::ALL.map(|fault| op.errors.get(fault.name()).copied().unwrap_or(0)),
-        unfinished: op.unfinished,
-        unsent: op.unsent,
-        unsent_estimated: op.unsent_estimated,
+        errors: Fault::ALL.map(|fault| count(op.errors.get(fault.name()).copied().unwrap_or(0))),
+        unfinished: count(op.unfinished),
+        unsent: count(op.unsent),
+        unsent_estimated: count(op.unsent_estimated),
         cache: op.cache.unwrap_or_default(),
     }
 }
