@@ -4,7 +4,7 @@ pub mod block;
 pub mod canvas;
 pub mod choice;
 #[cfg(test)]
-pub(crate) mod example;
+mod example;
 pub mod panels;
 pub mod screen;
 #[cfg(feature = "live")]

@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use pummel_logic::plan::{Depth, Group, Plan};
 use pummel_logic::time::{Nanos, SECOND, seconds};
 
-use super::RECENT_MAX;
+/// The latest intervals that are kept, for pictures of the last minutes.
+pub const RECENT_MAX: usize = 240;
 
 /// Standard deviations by which a number of random arrivals may stray from its mean.
 const STRAY: f64 = 4.0;
@@ -258,6 +259,8 @@ impl Backlog {
 
 #[cfg(test)]
 mod tests {
+    use pummel_logic::plan::{Arrivals, Mix, Phase, Stop, Work};
+    use pummel_logic::protocol::Verb;
     use pummel_logic::rng;
 
     use super::*;
@@ -389,7 +392,11 @@ mod tests {
 
     #[test]
     fn where_requests_wait_for_replies_there_is_no_backlog() {
-        let mut plan = crate::live::example::plan_at(2_000.0);
+        let group = Group { arrivals: Arrivals::Poisson, rate: Some(2_000.0), ..Group::default() };
+        let work = Work::Mix(Mix::of(&[(Verb::Get, 1.0)]));
+        let stop = Stop { time_ns: Some(SECOND), requests: None };
+        let phase = Phase { name: "measure".to_owned(), work, stop, recorded: true };
+        let mut plan = Plan { groups: vec![group], phases: vec![phase], ..Plan::default() };
         let open = OpenLoop::of(&plan).expect("an open loop");
         assert_eq!((open.slots, open.requests_max), (Some(u64::from(plan.groups[0].clients)), None));
         plan.groups.push(Group { rate: None, ..plan.groups[0].clone() });

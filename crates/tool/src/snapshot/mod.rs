@@ -29,12 +29,9 @@ use pummel_measure::words::counted;
 use pummel_report::numbers::grouped;
 use pummel_report::view::cells;
 
-use self::backlog::{Backlog, IntervalEnd, OpenLoop, Rates};
+use self::backlog::{Backlog, IntervalEnd, OpenLoop, RECENT_MAX, Rates};
 use self::buckets::TimeBuckets;
 use self::doubt::{Doubt, doubted_figure};
-
-/// The latest intervals that are kept, for pictures of the last minutes.
-const RECENT_MAX: usize = 240;
 
 /// The least time between two summaries of the whole measurement, in nanoseconds: a summary costs more than an
 /// interval.
