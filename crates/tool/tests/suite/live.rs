@@ -398,7 +398,7 @@ fn servers_that_are_asked_within_the_measurement_show_their_cpu() {
 #[test]
 fn a_steered_run_changes_its_rate_and_has_the_plan_that_repeats_it() {
     let server = Serve::start("");
-    let words = format!("run -s {} {RUN} -t 120s --live --steer", server.name);
+    let words = format!("run -s {} {RUN} -t 120s --live --steer -v", server.name);
     let mut screen = Screen::start(&words, (120, 40), &[]);
     screen.wait_for("open 500/s");
     screen.wait_for("p pause");
