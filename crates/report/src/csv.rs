@@ -3,32 +3,12 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use pummel_logic::protocol::Fault;
-use pummel_logic::workload::cache_counts::CacheCounts;
-use pummel_measure::recorder::Span;
-
-use crate::document::{Document, IntervalResult, OpResult};
+use crate::document::Document;
+use crate::tables::{self, Values};
 use crate::visible;
 
-/// The figures of each time in a row.
-pub const ROW_FIGURES: [&str; 10] =
-    ["min", "mean", "stddev", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"];
-
-/// A column of the cache's counts: its name, and its value.
-pub type CacheColumn = (&'static str, fn(&CacheCounts) -> u64);
-
-/// The columns of what clients saw of the cache.
-pub const CACHE_COLUMNS: [CacheColumn; 9] = [
-    ("misses_first_touch", |counts| counts.first_touch),
-    ("misses_absent", |counts| counts.absent),
-    ("misses_expired", |counts| counts.expired),
-    ("misses_other", |counts| counts.other),
-    ("hit_bytes", |counts| counts.hit_bytes),
-    ("missed_bytes", |counts| counts.missed_bytes),
-    ("stored_bytes", |counts| counts.stored_bytes),
-    ("fills", |counts| counts.fills),
-    ("duplicate_fills", |counts| counts.duplicate_fills),
-];
+/// Columns of which three digits behind the point say enough.
+const ROUNDED: [&str; 3] = ["at_s", "seconds", "rate"];
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,53 +108,27 @@ impl Csv {
     }
 }
 
-/// The table, header first.
+/// The intervals, header first.
 pub fn render(document: &Document) -> Vec<u8> {
-    let names = header();
-    let mut table = Csv::with_header(names.iter().map(String::as_str));
-    for interval in &document.intervals {
-        for (name, op) in interval.ops.iter() {
-            table.row(row(interval, (name, phase_at(document, interval.at_s)), op));
-        }
+    let intervals = tables::intervals(document);
+    let mut table = Csv::with_header(intervals.columns.iter().map(|column| column.name.as_str()));
+    for row in 0..intervals.rows() {
+        table.row(intervals.columns.iter().map(|column| match cell(&column.values, row) {
+            Cell::Number(number) if ROUNDED.contains(&column.name.as_str()) => Cell::Thousandths(number),
+            cell => cell,
+        }));
     }
     table.finish()
 }
-
-fn header() -> Vec<String> {
-    let first = "at_s,seconds,op,requests,completed,rate,keys,hits,misses".split(',').map(str::to_owned);
-    let faults = Fault::ALL.into_iter().map(|fault| format!("errors_{}", fault.name()));
-    let spans = Span::ALL
-        .into_iter()
-        .flat_map(|span| ROW_FIGURES.into_iter().map(move |figure| format!("{}_{figure}_us", span.name())));
-    let cache = CACHE_COLUMNS.into_iter().map(|(name, _)| name.to_owned());
-    let unanswered = ["unfinished", "unsent"].map(str::to_owned);
-    let phase = std::iter::once("phase".to_owned());
-    first.chain(faults).chain(unanswered).chain(spans).chain(phase).chain(cache).collect()
-}
-
-/// The name of the phase in which an interval begins; empty where the load does not change.
-pub fn phase_at(document: &Document, at_s: f64) -> &str {
-    // Beginnings are rounded to microseconds, and those of intervals to the tick.
-    let begun = document.phases.iter().rev().find(|phase| phase.at_s <= at_s + 1e-3);
-    begun.map_or("", |phase| phase.name.as_str())
-}
-
-fn row<'a>(interval: &IntervalResult, (name, phase): (&'a str, &'a str), op: &OpResult) -> Vec<Cell<'a>> {
-    let length_s = interval.seconds;
-    let rate = if length_s > 0.0 { op.completed as f64 / length_s } else { 0.0 };
-    let mut cells = vec![Cell::Thousandths(interval.at_s), Cell::Thousandths(length_s), name.into()];
-    cells.extend([op.requests.into(), op.completed.into(), Cell::Thousandths(rate)]);
-    cells.extend([op.keys, op.hits, op.misses].map(Cell::from));
-    cells.extend(Fault::ALL.map(|fault| Cell::from(op.errors.get(fault.name()).copied().unwrap_or(0))));
-    cells.extend([op.unfinished, op.unsent].map(Cell::from));
-    cells.extend(
-        Span::ALL
-            .into_iter()
-            .flat_map(|span| ROW_FIGURES.map(|figure| Cell::from(op.times.of_span(span).plain(figure)))),
-    );
-    cells.push(phase.into());
-    cells.extend(CACHE_COLUMNS.map(|(_, of)| Cell::from(op.cache.as_ref().map(of))));
-    cells
+/// The value of a row of a column.
+fn cell(values: &Values, row: usize) -> Cell<'_> {
+    match values {
+        Values::Words(values) => values[row].as_str().into(),
+        Values::Counts(values) => values[row].into(),
+        Values::Smalls(values) => u64::from(values[row]).into(),
+        Values::Moments(values) | Values::Keys(values) => values[row].into(),
+        Values::Numbers(values) => values[row].into(),
+    }
 }
 
 #[cfg(test)]
@@ -182,7 +136,9 @@ mod tests {
     use super::*;
     use crate::document::PhaseResult;
     use crate::example::Run;
+    use crate::tables::CACHE_COLUMNS;
     use pummel_logic::protocol::Verb;
+    use pummel_logic::workload::cache_counts::CacheCounts;
     use pummel_measure::measurement::Keep;
 
     fn rows(run: &Run) -> Vec<Vec<String>> {

@@ -292,6 +292,17 @@ impl QuantileAxis {
     }
 }
 
+/// Puts neighbours together until there are at most `most` columns; `add` adds a column to those before it.
+pub fn together<T: Clone>(columns: &[T], most: usize, add: impl Fn(&mut T, &T)) -> Vec<T> {
+    let each = columns.len().div_ceil(most.max(1)).max(1);
+    let sum = |chunk: &[T]| {
+        let mut all = chunk[0].clone();
+        chunk[1..].iter().for_each(|more| add(&mut all, more));
+        all
+    };
+    columns.chunks(each).map(sum).collect()
+}
+
 /// Draws the title of a vertical axis above it.
 pub fn title_of(picture: &mut Picture, top: f64, title: &str) {
     picture.words("tick unit", (2.0, top - 9.0), Anchor::Start, title);

@@ -3,8 +3,7 @@
 use maud::{Markup, PreEscaped, html};
 use pummel_logic::plan::Plan;
 
-use super::svg::WORDS_MAX;
-use super::words::cut_name;
+use super::svg::{WORDS_MAX, cut_name};
 
 /// Characters beyond which the words of a cell are a sentence.
 const SENTENCE: usize = 36;

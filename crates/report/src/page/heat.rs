@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use maud::Markup;
 use pummel_measure::histogram::Sketch;
 
-use super::axis::{SecondsAxis, TimeAxis, time};
+use super::axis::{SecondsAxis, TimeAxis, time, together};
 use super::svg::{Anchor, Layout, Picture, place};
 use crate::numbers::grouped;
 
@@ -31,17 +31,11 @@ pub struct HeatColumn {
 
 /// Puts neighbours together until there are at most `most` columns.
 pub fn merged(columns: &[HeatColumn], most: usize) -> Vec<HeatColumn> {
-    let each = columns.len().div_ceil(most.max(1)).max(1);
-    let together = columns.chunks(each).map(|chunk| {
-        let mut all = chunk[0].clone();
-        for more in &chunk[1..] {
-            all.sketch.merge(&more.sketch);
-            all.unanswered += more.unanswered;
-            all.seconds = more.at_s + more.seconds - all.at_s;
-        }
-        all
-    });
-    together.collect()
+    together(columns, most, |all, more| {
+        all.sketch.merge(&more.sketch);
+        all.unanswered += more.unanswered;
+        all.seconds = more.at_s + more.seconds - all.at_s;
+    })
 }
 
 const TOP: f64 = 40.0;
@@ -69,7 +63,7 @@ pub fn draw(
         for column in &columns {
             ink_column(&mut ink, column, &x, &axis);
         }
-        for ((step, tenths), drawing) in &ink {
+        for ((step, tenths), Ink { drawing, .. }) in &ink {
             picture.broad_path(&format!("ink i{step}"), *tenths as f64 / 10.0, drawing);
         }
         for column in columns.iter().filter(|column| column.unanswered > 0) {
@@ -113,25 +107,46 @@ fn scale(picture: &mut Picture) {
     picture.words("tick", (end, top + 9.0), Anchor::Start, &format!("100 % {words}"));
 }
 
-/// A place on the grid of tenths of [`place`]: neighbours whose common edge lies on it neither overlap nor leave a gap.
-fn tenth(value: f64) -> f64 {
-    (value * 10.0).round() / 10.0
+/// The upright lines of one step of ink and one width, each as broad as a column, which take fewer bytes than rectangles.
+#[derive(Default)]
+struct Ink {
+    drawing: String,
+    /// The end of the last line, in tenths.
+    pen: (i64, i64),
 }
 
-/// Adds the cells of a column to the drawings of their steps of ink and of the column's width in tenths: upright lines as broad as
-/// the column, which take half the bytes of rectangles.
-fn ink_column(ink: &mut BTreeMap<(usize, u64), String>, column: &HeatColumn, x: &SecondsAxis, y: &TimeAxis) {
+impl Ink {
+    /// Adds a line from `top` to `bottom`, all in tenths, as seen from the end of the last one.
+    fn add(&mut self, x: i64, (top, bottom): (i64, i64)) {
+        let begin = if self.drawing.is_empty() { "M" } else { "m" };
+        let [dx, dy, height] =
+            [x - self.pen.0, top - self.pen.1, bottom - top].map(|it| place(it as f64 / 10.0));
+        let blank = if dy.starts_with('-') { "" } else { " " };
+        write!(self.drawing, "{begin}{dx}{blank}{dy}v{height}").expect("a string takes everything");
+        self.pen = (x, bottom);
+    }
+}
+
+/// Adds the cells of a column to the lines of their steps of ink and of the column's width in tenths. Neighbours whose common
+/// edge lies on the grid of tenths neither overlap nor leave a gap.
+fn ink_column(ink: &mut BTreeMap<(usize, i64), Ink>, column: &HeatColumn, x: &SecondsAxis, y: &TimeAxis) {
+    let tenths = |value: f64| (value * 10.0).round() as i64;
     let total = (column.sketch.count() + column.unanswered) as f64;
-    let (left, right) = (tenth(x.at(column.at_s)), tenth(x.at(column.at_s + column.seconds)));
+    let (left, right) = (tenths(x.at(column.at_s)), tenths(x.at(column.at_s + column.seconds)));
+    let width = (right - left).max(8);
+    let mut cells: Vec<(usize, (i64, i64))> = Vec::new();
     for (low, high, count) in column.sketch.cells() {
         // Ink is the logarithm of the share: a thousandth of the column is to be seen.
         let share = (count as f64 / total).max(1e-4);
         let step = ((share.log10() + 4.0) / 4.0 * STEPS as f64).ceil().clamp(1.0, STEPS as f64) as usize;
-        let (top, bottom) = (tenth(y.at(high as f64 / 1e3)), tenth(y.at(low as f64 / 1e3)));
-        let (width, height) = ((right - left).max(0.8), (bottom - top).max(0.8));
-        let drawing = ink.entry((step, (width * 10.0).round() as u64)).or_default();
-        write!(drawing, "M{} {}v{}", place(left + width / 2.0), place(top), place(height))
-            .expect("a string takes everything");
+        let (top, bottom) = (tenths(y.at(high as f64 / 1e3)), tenths(y.at(low as f64 / 1e3)));
+        match cells.last_mut() {
+            Some((last, ends)) if *last == step && ends.0 == bottom => ends.0 = top,
+            _ => cells.push((step, (top, bottom.max(top + 8)))),
+        }
+    }
+    for (step, ends) in cells {
+        ink.entry((step, width)).or_default().add(left + width / 2, ends);
     }
 }
 

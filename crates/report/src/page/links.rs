@@ -2,7 +2,7 @@
 
 use maud::Markup;
 
-use super::axis::{CountAxis, SecondsAxis};
+use super::axis::{CountAxis, SecondsAxis, together};
 use super::heat::COLUMNS_MAX;
 use super::svg::{Anchor, Layout, Picture};
 use crate::numbers::grouped;
@@ -30,17 +30,11 @@ const ROW: f64 = 14.0;
 
 /// Puts neighbours together until there are at most `most` columns.
 pub fn merged(columns: &[LinkColumn], most: usize) -> Vec<LinkColumn> {
-    let each = columns.len().div_ceil(most.max(1)).max(1);
-    let together = columns.chunks(each).map(|chunk| {
-        let mut all = chunk[0];
-        for more in &chunk[1..] {
-            all.seconds = more.at_s + more.seconds - all.at_s;
-            all.open = more.open;
-            all.ticks.iter_mut().zip(more.ticks).for_each(|(sum, more)| *sum += more);
-        }
-        all
-    });
-    together.collect()
+    together(columns, most, |all, more| {
+        all.seconds = more.at_s + more.seconds - all.at_s;
+        all.open = more.open;
+        all.ticks.iter_mut().zip(more.ticks).for_each(|(sum, more)| *sum += more);
+    })
 }
 
 /// The picture, in which `asked` connections were wanted; `None` where there are no columns.

@@ -3,8 +3,7 @@
 use maud::Markup;
 
 use super::axis::{CountAxis, TimeAxis, round_text, round_time, time};
-use super::svg::{Anchor, Layout, Picture};
-use super::words::cut_name;
+use super::svg::{Anchor, Layout, Picture, cut_name};
 use crate::numbers::number;
 
 /// Members that get a panel of their own at most.

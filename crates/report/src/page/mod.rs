@@ -34,8 +34,7 @@ mod tests;
 use maud::{Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
-use self::svg::WORDS_MAX;
-use self::words::cut_name;
+use self::svg::{WORDS_MAX, cut_name};
 use crate::document::{CurveDocument, Document};
 use crate::stored::base64_of;
 use crate::{VERSION, json};

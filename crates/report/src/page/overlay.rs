@@ -82,7 +82,7 @@ pub fn draw(layout: Layout, name: &str, lines: &[RateLine], title: &str) -> Opti
 }
 
 fn per_second(column: &RateColumn) -> f64 {
-    if column.seconds > 0.0 { column.completed as f64 / column.seconds } else { 0.0 }
+    column.per_second(column.completed)
 }
 
 fn wrong(column: &RateColumn) -> u64 {

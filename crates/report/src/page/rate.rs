@@ -2,7 +2,7 @@
 
 use maud::Markup;
 
-use super::axis::{CountAxis, SecondsAxis};
+use super::axis::{CountAxis, SecondsAxis, together};
 use super::heat::COLUMNS_MAX;
 use super::svg::{Anchor, LETTER, Layout, Picture};
 use crate::numbers::{grouped, number};
@@ -26,6 +26,13 @@ pub struct RateColumn {
     pub hits: (u64, u64),
 }
 
+impl RateColumn {
+    /// So many requests of the slice by the second.
+    pub fn per_second(&self, count: u64) -> f64 {
+        if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
+    }
+}
+
 const TOP: f64 = 42.0;
 const BOTTOM: f64 = 188.0;
 const ERRORS_TOP: f64 = 224.0;
@@ -36,21 +43,15 @@ const COLOURS: usize = 6;
 
 /// Puts neighbours together until there are at most `most` columns.
 pub fn merged(columns: &[RateColumn], most: usize) -> Vec<RateColumn> {
-    let each = columns.len().div_ceil(most.max(1)).max(1);
-    let together = columns.chunks(each).map(|chunk| {
-        let mut all = chunk[0].clone();
-        let due: Option<f64> = chunk.iter().map(|one| one.asked.map(|rate| rate * one.seconds)).sum();
-        for more in &chunk[1..] {
-            all.completed += more.completed;
-            all.requests += more.requests;
-            all.hits = (all.hits.0 + more.hits.0, all.hits.1 + more.hits.1);
-            all.seconds = more.at_s + more.seconds - all.at_s;
-            all.wrong.iter_mut().zip(&more.wrong).for_each(|(sum, (_, count))| sum.1 += count);
-        }
+    together(columns, most, |all, more| {
+        let due = all.asked.zip(more.asked).map(|(own, other)| own * all.seconds + other * more.seconds);
+        all.completed += more.completed;
+        all.requests += more.requests;
+        all.hits = (all.hits.0 + more.hits.0, all.hits.1 + more.hits.1);
+        all.seconds = more.at_s + more.seconds - all.at_s;
+        all.wrong.iter_mut().zip(&more.wrong).for_each(|(sum, (_, count))| sum.1 += count);
         all.asked = due.filter(|_| all.seconds > 0.0).map(|due| due / all.seconds);
-        all
-    });
-    together.collect()
+    })
 }
 
 /// The names and the beginnings of the phases of a load, the rate that was asked for, and how long the run was to be.
@@ -81,10 +82,7 @@ pub fn draw(
     let bottom = if kinds.is_empty() { BOTTOM } else { ERRORS_BOTTOM };
     let x = SecondsAxis::of(layout, length_s.max(plan.planned_s));
     let mut picture = Picture::new(layout, bottom + if kinds.is_empty() { 44.0 } else { 32.0 });
-    let per_second = |count: u64, column: &RateColumn| {
-        if column.seconds > 0.0 { count as f64 / column.seconds } else { 0.0 }
-    };
-    let most = columns.iter().map(|column| per_second(column.requests, column)).fold(0.0, f64::max);
+    let most = columns.iter().map(|column| column.per_second(column.requests)).fold(0.0, f64::max);
     let most_asked = columns.iter().filter_map(|column| column.asked).chain(plan.asked).fold(0.0, f64::max);
     let y = CountAxis::of(most.max(most_asked), TOP, BOTTOM);
     y.draw(&mut picture, "requests per second");
@@ -145,12 +143,9 @@ fn rates(
     asked: Option<f64>,
 ) -> Vec<(f64, &'static str, &'static str)> {
     let Layout { left, right, .. } = picture.layout;
-    let per_second = |count: u64, column: &RateColumn| {
-        if column.seconds > 0.0 { count as f64 / column.seconds } else { 0.0 }
-    };
     let middle = |column: &RateColumn| x.at(column.at_s + column.seconds / 2.0);
     let at = |count: fn(&RateColumn) -> u64| -> Vec<(f64, f64)> {
-        columns.iter().map(|column| (middle(column), y.at(per_second(count(column), column)))).collect()
+        columns.iter().map(|column| (middle(column), y.at(column.per_second(count(column))))).collect()
     };
     let (all, done) = (at(|column| column.requests), at(|column| column.completed));
     let due: Option<Vec<(f64, f64)>> =
@@ -196,8 +191,8 @@ fn errors(picture: &mut Picture, columns: &[RateColumn], kinds: &[usize], x: &Se
 
 fn words_of(column: &RateColumn, x: &SecondsAxis) -> (f64, f64, String) {
     let end = column.at_s + column.seconds;
-    let rate = if column.seconds > 0.0 { column.completed as f64 / column.seconds } else { 0.0 };
-    let mut words = format!("{:.1} to {end:.1} s: {}/s completed", column.at_s, number(rate));
+    let rate = number(column.per_second(column.completed));
+    let mut words = format!("{:.1} to {end:.1} s: {rate}/s completed", column.at_s);
     let not_completed = column.requests - column.completed.min(column.requests);
     if not_completed > 0 {
         words += &format!(", {} not", grouped(not_completed));

@@ -13,8 +13,8 @@ use super::data::{self, PageData};
 use super::frame::{Framed, details, fields, figure as figure_of, how, plan_text, section, table};
 use super::heat::{self, COLUMNS_MAX};
 use super::rate::{self, RateColumn, RatePlan};
-use super::svg::{WORDS_MAX, in_layouts};
-use super::words::{self, command_line, cut_name, figure};
+use super::svg::{WORDS_MAX, cut_name, in_layouts};
+use super::words::{self, command_line, figure};
 use super::{anatomy, curve, series, surroundings};
 use crate::VERSION;
 use crate::document::{
@@ -400,7 +400,6 @@ fn rates(document: &Document) -> Markup {
     let rows: Vec<Vec<String>> = rate::merged(&columns, ROWS_MAX)
         .iter()
         .map(|column| {
-            let rate = if column.seconds > 0.0 { column.completed as f64 / column.seconds } else { 0.0 };
             let wrong: Vec<String> = column
                 .wrong
                 .iter()
@@ -411,7 +410,7 @@ fn rates(document: &Document) -> Markup {
                 format!("{:.1}", column.at_s),
                 format!("{:.1}", column.seconds),
                 grouped(column.completed),
-                number(rate),
+                number(column.per_second(column.completed)),
                 wrong.join(", "),
             ]
         })

@@ -4,8 +4,6 @@ use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped, html};
 
-use super::words::cut_name;
-
 /// Characters of foreign words that are shown at most.
 pub const WORDS_MAX: usize = 200;
 
@@ -53,6 +51,14 @@ impl Layout {
     /// Columns of data where a screen has so many. The data of telephones are coarser, so that a page stays small.
     pub fn columns(self, wide: usize) -> usize {
         if self.is_narrow() { wide / 4 } else { wide }
+    }
+}
+
+/// A name of at most `chars_max` characters, of which the last is a mark where the name is cut off.
+pub fn cut_name(name: &str, chars_max: usize) -> String {
+    match name.chars().count() <= chars_max {
+        true => name.to_owned(),
+        false => name.chars().take(chars_max - 1).chain(['\u{2026}']).collect(),
     }
 }
 

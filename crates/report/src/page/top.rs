@@ -1,6 +1,7 @@
 //! The top of the page of a run: tiles of its most important figures, and its goals.
 
 use maud::{Markup, html};
+use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Span;
 
 use super::axis::time;
@@ -58,8 +59,13 @@ fn quantile(document: &Document, name: &'static str) -> Tile {
         format!("{} .. {}", time(low), high.map_or(String::new(), time)).trim_end().to_owned()
     });
     let is_lag = document.trust.as_ref().is_some_and(|trust| trust.mostly_lag.iter().any(|one| one == name));
-    let note = if is_lag { "mostly pummel's own delay".to_owned() } else { note };
-    Tile { name, value: figure(response.at(name)), note, is_bad: is_lag }
+    let is_of_few = document.outcome == RunOutcome::Failed;
+    let note = match (is_of_few, is_lag) {
+        (true, _) => "of the few that were answered".to_owned(),
+        (false, true) => "mostly pummel's own delay".to_owned(),
+        (false, false) => note,
+    };
+    Tile { name, value: figure(response.at(name)), note, is_bad: is_lag || is_of_few }
 }
 
 fn hits(document: &Document) -> Option<Tile> {

@@ -8,6 +8,7 @@ use super::anatomy::{Band, ENOUGH};
 use super::axis::time;
 use super::heat::HeatColumn;
 use super::series::{asked_rate, looked_up, unanswered};
+use super::svg::cut_name;
 use crate::document::{CurveDocument, Document, Figure, OpResult};
 use crate::numbers::{grouped, number};
 
@@ -74,14 +75,6 @@ pub fn limit_name(limit: &str) -> String {
         "unknown" => "not known".to_owned(),
         "others" => "other clients".to_owned(),
         other => other.to_owned(),
-    }
-}
-
-/// A name of at most `chars_max` characters, of which the last is a mark where the name is cut off.
-pub fn cut_name(name: &str, chars_max: usize) -> String {
-    match name.chars().count() <= chars_max {
-        true => name.to_owned(),
-        false => name.chars().take(chars_max - 1).chain(['\u{2026}']).collect(),
     }
 }
 
