@@ -21,6 +21,7 @@ pub enum Reason {
 
 /// Kind of the reason why a run is not complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonKind {
     /// No request was due and nothing went wrong.
