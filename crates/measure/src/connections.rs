@@ -101,7 +101,7 @@ pub enum TroubleKind {
     SpeaksOther,
     /// TLS with the server failed.
     Tls(TlsTrouble),
-    /// Anything else.
+    /// Trouble of any other kind.
     Other,
 }
 
@@ -121,7 +121,7 @@ pub enum TlsTrouble {
     Slow,
     /// The server closed or reset the connection in the handshake.
     CutOff,
-    /// Anything else.
+    /// Trouble of any other kind.
     Other,
 }
 

@@ -1,68 +1,12 @@
 //! Use of each resource in a run, and the resource that would be used up first.
 
-use serde::{Deserialize, Serialize};
-
-use super::limit::{Case, card_share};
-
-/// A resource that a run uses. A server is named where there are several.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Resource {
-    /// The busiest client thread.
-    ClientThread {
-        /// Number of client threads.
-        threads: u64,
-    },
-    /// The slots of the connections of an open loop.
-    Slots,
-    /// A network card.
-    Card {
-        /// Name of the card.
-        name: String,
-        /// Agent on its machine.
-        agent: Option<String>,
-    },
-    /// The CPU of the busiest serving thread.
-    ServerCpu {
-        /// Address of the server.
-        server: Option<String>,
-    },
-    /// The time of a server that executes one command after the other.
-    ServerCommands {
-        /// Address of the server.
-        server: Option<String>,
-    },
-    /// The memory of a server.
-    ServerMemory {
-        /// Address of the server.
-        server: Option<String>,
-    },
-    /// The limit of connections of a server.
-    ServerConnections {
-        /// Address of the server.
-        server: Option<String>,
-    },
-}
-
-impl Resource {
-    /// The names of servers, cards and agents, each to be changed.
-    pub fn names_mut(&mut self) -> Vec<&mut String> {
-        match self {
-            Resource::ClientThread { .. } | Resource::Slots => Vec::new(),
-            Resource::Card { name, agent } => [name].into_iter().chain(agent).collect(),
-            Resource::ServerCpu { server }
-            | Resource::ServerCommands { server }
-            | Resource::ServerMemory { server }
-            | Resource::ServerConnections { server } => server.iter_mut().collect(),
-        }
-    }
-}
+use super::limit::{Case, NextLimit, card_share};
+pub use super::resource::Resource;
 
 /// The use of one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceUse {
-    /// The resource.
+    /// Name of the resource.
     pub resource: Resource,
     /// Share of the resource that was used.
     pub share: f64,
@@ -72,6 +16,12 @@ pub struct ResourceUse {
 }
 
 impl ResourceUse {
+    /// The first of these resources that is used up as the rate grows; `None` where none is known.
+    pub fn next_limit(uses: &[ResourceUse]) -> Option<NextLimit> {
+        let (next, full_at_rate) = ResourceUse::next_of(uses)?;
+        Some(NextLimit { resource: next.resource.clone(), share: next.share, full_at_rate })
+    }
+
     fn growing(case: &Case<'_>, resource: Resource, share: f64) -> ResourceUse {
         let full_at_rate = (share > 0.0 && case.rate() > 0.0).then(|| case.rate() / share);
         ResourceUse { resource, share, full_at_rate }

@@ -45,6 +45,7 @@ pub mod rate_search;
 pub mod reason;
 pub mod recorder;
 pub mod replayed;
+pub mod resource;
 pub mod sample;
 pub mod scalability;
 #[cfg(test)]

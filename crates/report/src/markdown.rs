@@ -10,7 +10,6 @@ use pummel_measure::words::counted;
 use crate::document::{Document, Figure, UntilOutcome};
 use crate::escaped::{Markdown, Text};
 use crate::numbers::{grouped, number};
-use crate::words::limit::limit_line;
 
 /// The most bytes of a summary.
 const BYTES_MAX: usize = 8 * 1024;
@@ -226,7 +225,7 @@ fn sparkline(document: &Document) -> Md {
 
 fn answers(document: &Document) -> Md {
     let text = paragraph("**Trust** ", document.trust.as_ref().map(|trust| trust.says.clone()));
-    let text = text.and(paragraph("**Limit** ", limit_line(document)));
+    let text = text.and(paragraph("**Limit** ", document.limit_line()));
     let messages = document.error_messages.iter().take(MESSAGES_MAX);
     let messages =
         messages.map(|(words, count)| Md::of("- ").words(&grouped(*count)).mark(" x ").and(foreign(words)));

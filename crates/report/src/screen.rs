@@ -258,7 +258,7 @@ fn glued(words: Vec<Word>) -> Vec<Word> {
     let mut all: Vec<Word> = Vec::new();
     for word in words {
         let is_unit = word.first().is_some_and(|span| {
-            let bare = span.words.trim_end_matches(|c: char| matches!(c, ',' | ';' | '.' | ')' | ':'));
+            let bare = span.words.trim_end_matches([',', ';', '.', ')', ':']);
             UNITS.contains(&bare)
         });
         let has_number =

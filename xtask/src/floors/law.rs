@@ -37,7 +37,7 @@ const ENGINE: &[&str] =
     &["sys", "clock", "backend", "resolve", "backend::tls worker", "side_connections", "evidence", "run"];
 
 const TOOL: &[&str] = &[
-    "build_info other_tools output short_help snapshot values write_queue",
+    "build_info other_tools output paper short_help snapshot values write_queue",
     "stderr",
     "exit_status metrics",
     "live",

@@ -1,10 +1,10 @@
-//! What limited a run, as facts: a variant for each row of the table of limits, with the figures that the row rests on.
+//! Facts of what limited a run: a variant for each row of the table of limits, with the figures that the row rests on.
 
 use serde::{Deserialize, Serialize};
 
 use super::worker_loss::CpuTaker;
-use crate::headroom::{Resource, ResourceUse};
 use crate::misses::NeverThere;
+use crate::resource::Resource;
 use pummel_logic::time::Nanos;
 
 /// The cause of a limit. Shares are those of 1, rates are in requests per second. Each variant bears the name of its row.
@@ -28,7 +28,7 @@ pub enum Cause {
     },
     /// The server took no more connections.
     ServerConnections {
-        /// What turned them away.
+        /// Party that turned them away.
         by: TurnedAwayBy,
         /// Connections or attempts that were turned away.
         turned_away: u64,
@@ -77,11 +77,11 @@ pub enum Cause {
         kept: u64,
         /// All requests that were sent.
         sent: u64,
-        /// Median lag.
+        /// Median of the lag.
         lag_p50_ns: Nanos,
         /// The lag at p99.
         lag_p99_ns: Nanos,
-        /// Greatest lag.
+        /// Greatest lag of a request.
         lag_max_ns: Nanos,
         /// Wait of others behind them.
         behind: Option<TimeAt>,
@@ -197,11 +197,11 @@ pub enum Cause {
     },
     /// Requests of an open loop waited for a free slot of a server that had time.
     Slots {
-        /// The wait.
+        /// Wait at its quantile.
         wait: TimeAt,
         /// Slots that were taken on average.
         taken: f64,
-        /// All slots.
+        /// Number of all slots.
         slots: u64,
         /// The connections that they belong to.
         clients: Clients,
@@ -210,7 +210,7 @@ pub enum Cause {
         /// Whether something other than its CPU may have occupied the server.
         may_be_occupied: bool,
     },
-    /// What was in flight set the rate of a closed loop.
+    /// Requests in flight set the rate of a closed loop.
     InFlight(InFlight),
     /// Requests of a closed loop were with the server nearly all of the time, of whose CPU nothing is known.
     ServiceByExclusion {
@@ -271,7 +271,7 @@ pub enum Cause {
         wait: TimeAt,
         /// The measured waits as a multiple of those that independent service times make, where that is much.
         ratio: Option<f64>,
-        /// What the servers say of that time.
+        /// Words of the servers on that time.
         server_says: Vec<String>,
     },
     /// Requests got no answer.
@@ -289,7 +289,7 @@ pub enum Cause {
     },
     /// Requests of an open loop waited for a connection for no known reason.
     WaitsByExclusion {
-        /// The wait.
+        /// Wait at its quantile.
         wait: TimeAt,
         /// The part that connections had in it.
         why: WaitedFor,
@@ -307,20 +307,12 @@ pub enum Cause {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NextLimit {
-    /// The resource.
+    /// Name of the resource.
     pub resource: Resource,
     /// Share that was used.
     pub share: f64,
     /// Requests per second at which all of it is used.
     pub full_at_rate: f64,
-}
-
-impl NextLimit {
-    /// The first resource that is used up as the rate grows; absent where none is known.
-    pub fn of(uses: &[ResourceUse]) -> Option<NextLimit> {
-        let (next, full_at_rate) = ResourceUse::next_of(uses)?;
-        Some(NextLimit { resource: next.resource.clone(), share: next.share, full_at_rate })
-    }
 }
 
 /// A side of the exchange.
@@ -330,11 +322,11 @@ impl NextLimit {
 pub enum Side {
     /// The client threads.
     Client,
-    /// The server.
+    /// Server under test.
     Server,
 }
 
-/// What turned connections away.
+/// Party that turned connections away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -354,7 +346,7 @@ pub enum TurnedAwayBy {
 pub struct TimeAt {
     /// Name of the quantile, such as `p99`.
     pub quantile: String,
-    /// The time.
+    /// Time that was taken.
     pub time_ns: Nanos,
 }
 
@@ -369,7 +361,7 @@ impl TimeAt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TakenCpu {
-    /// The taker.
+    /// Taker of the CPU.
     pub by: CpuTaker,
     /// The time that it took.
     pub time_ns: Nanos,
@@ -414,7 +406,7 @@ pub struct SharedMachine {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadAdvice {
-    /// More threads.
+    /// More threads are the advice.
     MoreThreads,
     /// More connections and threads, as each connection has a thread already.
     MoreConnections,
@@ -426,7 +418,7 @@ pub enum ThreadAdvice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StartedAnew {
-    /// How long it had been up at the end.
+    /// Time for which it had been up at the end.
     pub uptime_s: Option<u64>,
     /// Time between the two readings.
     pub span_ns: Nanos,
@@ -490,7 +482,7 @@ pub struct Clients {
     pub depth: Option<u32>,
 }
 
-/// What was in flight in a closed loop.
+/// Requests in flight of a closed loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InFlight {
@@ -500,7 +492,7 @@ pub struct InFlight {
     pub slots: Option<u64>,
     /// Whether clearly fewer were in flight than may be.
     pub is_below: bool,
-    /// The connections.
+    /// Connections of the clients.
     pub clients: Clients,
     /// The median response time.
     pub response_p50_ns: Nanos,
@@ -571,7 +563,7 @@ pub enum LostWhy {
 pub struct Standstill {
     /// Its beginning, from the beginning of the measured phase.
     pub from_ns: Nanos,
-    /// Its end.
+    /// End of the standstill.
     pub to_ns: Nanos,
     /// Whether it lasted to the end of the run.
     pub lasted: bool,
@@ -587,7 +579,7 @@ pub struct Outpaced {
     pub answered: f64,
 }
 
-/// What requests waited for.
+/// Reason for which requests waited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::case::Case;
-use super::cause::{Cause, InFlight, LostWhy, MoreInFlight, NextLimit, Spare};
+use super::cause::{Cause, InFlight, LostWhy, MoreInFlight, Spare};
 use super::network_rows::IDLE_SHARE;
 use super::server_rows::is_steady;
 use super::server_use::ServerUse;
@@ -193,5 +193,5 @@ fn makes_misses(event: &Event) -> bool {
 
 /// Reports an open loop that nothing limited.
 pub fn none(case: &Case<'_>) -> Option<Cause> {
-    Some(Cause::None { next: NextLimit::of(&ResourceUse::all_of(case)) })
+    Some(Cause::None { next: ResourceUse::next_limit(&ResourceUse::all_of(case)) })
 }

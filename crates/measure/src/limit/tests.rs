@@ -621,7 +621,7 @@ fn a_server_that_started_anew_is_named_before_the_records_that_it_lost() {
     assert_eq!(lost(false, true).limit, Limit::None, "counters that were set to 0 are no new start");
 }
 
-/// What turned connections away, how many, how many of ours failed, and the limit.
+/// The party that turned connections away, how many, how many of ours failed, and the limit.
 fn turned_away(cause: &Cause) -> (TurnedAwayBy, u64, u64, Option<u64>) {
     match cause {
         Cause::ServerConnections { by, turned_away, ours, limit, .. } => (*by, *turned_away, *ours, *limit),

@@ -129,7 +129,7 @@ pub struct Seen {
 pub enum Unsound {
     /// No request was due in it.
     Idle,
-    /// It was not steady.
+    /// The run was not steady.
     Unsteady,
     /// The generator was the limit.
     Generator(Cause),
@@ -138,7 +138,7 @@ pub enum Unsound {
 /// Reason why there is no rate, or what is left open. Rates are in requests per second.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NoRate {
-    /// So many runs in a row say nothing about the server, the last of them for this reason.
+    /// Several runs in a row say nothing about the server, the last of them for this reason.
     Unsound(u32, Unsound),
     /// The server completed nothing in closed loop.
     NothingCompleted,

@@ -4,7 +4,6 @@ use pummel_measure::outcome::RunOutcome;
 use pummel_measure::reason::ReasonKind;
 
 use super::{Document, ServerResult, WarmUpResult};
-use crate::words::limit::names_the_generator;
 use crate::words::trust::{self, Around};
 use crate::words::unsteady;
 
@@ -57,7 +56,7 @@ impl Document {
     /// What the sentence on trust has to know of this result.
     fn around_trust(&self) -> Around {
         Around {
-            limit_has_cause: names_the_generator(self),
+            limit_has_cause: self.names_the_generator(),
             is_cut_short: self.reason_kind == Some(ReasonKind::ServerGone),
             ..Around::of(&self.plan)
         }

@@ -13,6 +13,7 @@ mod evidence;
 mod failures;
 mod figures;
 pub(crate) mod judgement;
+mod limit_line;
 mod lines;
 pub(crate) mod merged;
 mod misses;

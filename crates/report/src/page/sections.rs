@@ -22,7 +22,6 @@ use crate::document::{
 };
 use crate::numbers::{grouped, number};
 use crate::stored::PAGE_DATA;
-use crate::words::limit::limit_line;
 
 /// Rows of a table below a picture at most.
 const ROWS_MAX: usize = 60;
@@ -57,7 +56,7 @@ pub fn of_run(document: &Document, has_service_heat: bool) -> Markup {
 /// What a result says of itself.
 pub fn answers(document: &Document) -> Markup {
     let trust = document.trust.as_ref().map_or(String::new(), |trust| trust.says.clone());
-    let limit = limit_line(document).unwrap_or_default();
+    let limit = document.limit_line().unwrap_or_default();
     let resources = document.verdict.iter().flat_map(|verdict| &verdict.headroom);
     let used: Vec<String> =
         resources.map(|used| format!("{} {}", used.resource, percent(used.used_percent / 100.0))).collect();

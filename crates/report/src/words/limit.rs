@@ -1,6 +1,6 @@
-//! The words for what limited a run: one sentence for each cause, and the line of the screen that has it.
+//! The words for what limited a run: one sentence for each cause.
 
-use pummel_logic::plan::{Arrivals, Data, Group, Spawns};
+use pummel_logic::plan::Data;
 use pummel_logic::time::{Nanos, seconds};
 use pummel_measure::evidence::provenance::list_of;
 use pummel_measure::headroom::Resource;
@@ -9,92 +9,15 @@ use pummel_measure::limit::{
     Occupied, Outpaced, SharedMachine, Side, Spare, Standstill, ThreadAdvice, ThreadTime, TimeAt,
     TurnedAwayBy, WaitedFor,
 };
-use pummel_measure::measurement::Status;
 use pummel_measure::misses::NeverThere;
-use pummel_measure::outcome::RunOutcome;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, grouped, percent, rate_text, was};
 
-use crate::document::Document;
-
 /// The sentence of a run that nothing limited.
-const NONE_REACHED: &str = "none reached: every request was answered as it came";
+pub const NONE_REACHED: &str = "none reached: every request was answered as it came";
 
 /// Advice for a load that is more than a server can do.
 const SEARCH: &str = "pummel search --goal p99:100ms";
-
-/// Share of the requests that must have ended for the rate to count as carried.
-const CARRIED_SHARE: f64 = 0.99;
-
-/// Kinds of errors of requests that got no reply.
-const WITHOUT_REPLY: [&str; 5] = ["timeout", "refused", "reset", "closed", "abandoned"];
-
-/// The text behind the label `Limit`, without a line break and a full stop; `None` where the result names no limit, and where most
-/// requests were errors, so that the replies say nothing of a limit.
-pub fn limit_line(document: &Document) -> Option<String> {
-    let verdict = document.verdict.as_ref()?;
-    if document.outcome == RunOutcome::Failed && errors_are_replies(document) {
-        return None;
-    }
-    let Some(cause) = &verdict.cause else { return Some(verdict.says.clone()) };
-    if is_told_by_trust(document, cause) {
-        return Some(NONE_REACHED.to_owned());
-    }
-    let is_cut_short = document.status == Status::Partial && document.totals.requests > answered(document);
-    match cause {
-        Cause::None { .. } if is_cut_short => Some("none reached until then".to_owned()),
-        _ => Some(cause_words(cause)),
-    }
-}
-
-/// Whether the line on the limit names the generator, or CPUs that it shares, with its advice: the line on trust then says
-/// `see Limit`. Of an open loop whose rate was carried it does not, since lag is a matter of trust alone there.
-pub fn names_the_generator(document: &Document) -> bool {
-    let Some(verdict) = document.verdict.as_ref().filter(|verdict| verdict.limit == "generator") else {
-        return false;
-    };
-    !verdict.cause.as_ref().is_some_and(|cause| is_told_by_trust(document, cause))
-}
-
-/// Whether a cause makes requests late in an open loop whose rate was carried.
-fn is_told_by_trust(document: &Document, cause: &Cause) -> bool {
-    cause.shows_in_lag() && is_open(document) && is_carried(document)
-}
-
-fn is_open(document: &Document) -> bool {
-    let is_open = |group: &Group| match &group.churn {
-        Some(churn) => churn.spawns != Spawns::Closed,
-        None => group.arrivals != Arrivals::Closed,
-    };
-    document.plan.groups.iter().all(is_open)
-}
-
-/// Whether requests were answered about as fast as they were due.
-fn is_carried(document: &Document) -> bool {
-    let totals = &document.totals;
-    let due = totals.requests.saturating_add(totals.skipped.unwrap_or(0));
-    document.outcome == RunOutcome::Ok && answered(document) as f64 >= CARRIED_SHARE * due as f64
-}
-
-/// Requests that got a reply, or an error.
-fn answered(document: &Document) -> u64 {
-    let ended = document.totals.completed.saturating_add(document.totals.errors);
-    ended.saturating_sub(without_reply(document))
-}
-
-/// Failed requests that got no reply.
-fn without_reply(document: &Document) -> u64 {
-    let errors = document.ops.iter().flat_map(|(_, op)| op.errors.iter());
-    errors
-        .filter(|(kind, _)| WITHOUT_REPLY.contains(kind))
-        .map(|(_, count)| *count)
-        .fold(0, u64::saturating_add)
-}
-
-/// Whether most failed requests were answered with an error.
-fn errors_are_replies(document: &Document) -> bool {
-    without_reply(document) <= document.totals.errors / 2
-}
 
 /// The sentence for a cause, without a full stop: the subject, what was seen, and one advice where one follows.
 pub fn cause_words(cause: &Cause) -> String {
@@ -739,11 +662,6 @@ mod tests {
     use pummel_logic::dist::Dist;
     use pummel_logic::time::{MICROSECOND, MILLISECOND, SECOND};
     use pummel_measure::limit::{StartedAnew, TakenCpu};
-    use pummel_measure::measurement::Keep;
-    use serde_json::{Value, json};
-
-    use crate::example::Run;
-    use crate::json::render;
 
     const FIFTY: Clients = Clients { connections: 50, depth: Some(1) };
 
@@ -1248,82 +1166,5 @@ mod tests {
                 "{words}"
             );
         }
-    }
-
-    /// The line of a run of the example after a change, and whether it names the generator.
-    fn line(change: impl Fn(&mut Document)) -> (Option<String>, bool) {
-        let mut document = Run::new(Keep::Figures).document(Clone::clone);
-        change(&mut document);
-        (limit_line(&document), names_the_generator(&document))
-    }
-
-    /// Gives a run the facts of a verdict.
-    fn limited(document: &mut Document, limit: &str, cause: Cause) {
-        let verdict = document.verdict.as_mut().expect("it was judged");
-        (verdict.limit, verdict.cause) = (limit.to_owned(), Some(cause));
-    }
-
-    #[test]
-    fn of_an_open_loop_that_was_carried_the_generator_is_not_the_limit() {
-        let late = |document: &mut Document| limited(document, "generator", lost(CpuTaker::OtherProcesses));
-        let named = |line: &(Option<String>, bool)| {
-            line.0.as_ref().is_some_and(|line| line.starts_with("pummel's CPU: other programs")) && line.1
-        };
-        assert_eq!(line(late), (Some(NONE_REACHED.to_owned()), false));
-        let behind = line(|document| {
-            late(document);
-            document.totals.requests *= 2;
-        });
-        assert!(named(&behind), "{behind:?}");
-        let closed = line(|document| {
-            late(document);
-            document.plan.groups[0].arrivals = Arrivals::Closed;
-        });
-        assert!(named(&closed), "{closed:?}");
-        // Trust sees nothing of what the kernel sent late.
-        let sent_late =
-            line(|document| limited(document, "generator", Cause::GeneratorSendBuffer { share: 0.2 }));
-        assert!(
-            sent_late.0.is_some_and(|line| line.starts_with("this machine's send buffers")) && sent_late.1
-        );
-    }
-
-    #[test]
-    fn a_run_that_failed_has_a_limit_only_where_replies_were_missing() {
-        let failed = |kind: &'static str| {
-            line(|document| {
-                let mut op = document.ops.get("get").expect("it was asked for").clone();
-                op.errors = [(kind, op.completed)].into_iter().collect();
-                (document.outcome, document.totals.errors) = (RunOutcome::Failed, op.completed);
-                document.ops = [("get", op)].into_iter().collect();
-                limited(document, "server", unanswered(Vec::new(), None));
-            })
-        };
-        assert_eq!(failed("server").0, None);
-        assert!(failed("timeout").0.is_some_and(|line| line.starts_with("the server, or the way to it: ")));
-    }
-
-    #[test]
-    fn a_run_that_was_cut_short_has_no_limit_until_then() {
-        let cut_short = |missing: u64| {
-            line(|document| {
-                document.status = Status::Partial;
-                document.totals.requests += missing;
-            })
-        };
-        assert_eq!(cut_short(6).0.as_deref(), Some("none reached until then"));
-        assert!(cut_short(0).0.is_some_and(|line| line.starts_with(NONE_REACHED)));
-    }
-
-    #[test]
-    fn facts_of_a_kind_that_is_not_known_leave_the_sentence() {
-        let document = Run::new(Keep::Figures).document(Clone::clone);
-        let mut value: Value = serde_json::from_slice(&render(&document)).expect("JSON");
-        assert_eq!(value["verdict"]["cause"]["kind"], "none");
-        value["verdict"]["cause"] = json!({"kind": "moon", "phase": 3});
-        value["verdict"]["says"] = json!("the moon: it was full");
-        let read = Document::read(&serde_json::to_vec(&value).expect("JSON")).expect("a result");
-        assert_eq!(limit_line(&read).as_deref(), Some("the moon: it was full"));
-        assert_eq!(read.verdict.and_then(|verdict| verdict.cause), None);
     }
 }

@@ -4,7 +4,7 @@ use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::uncertainty::quantile_name;
 
-use super::result;
+use super::counts::asked_rate;
 use crate::document::{Document, GoalOutcome};
 use crate::view::Tone;
 use crate::view::cells::{rate, share, time};
@@ -140,7 +140,7 @@ impl Headline {
             Word::NotSure => {
                 document.until.as_ref().map(|until| quantile_name(until.quantile)).unwrap_or_default()
             }
-            Word::Overloaded => match result::asked_rate(document) {
+            Word::Overloaded => match asked_rate(document) {
                 Some(asked) => format!("{}/s of {} asked", rate(totals.rate), rate(asked)),
                 None => format!("{}/s", rate(totals.rate)),
             },

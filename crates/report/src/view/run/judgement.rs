@@ -2,7 +2,6 @@
 
 use crate::document::Document;
 use crate::view::{Line, Text, Tone};
-use crate::words::limit::limit_line;
 
 /// The words of a trust that is none.
 const UNRELIABLE: &str = "NOT RELIABLE";
@@ -19,5 +18,5 @@ pub(super) fn trust(document: &Document) -> Option<Line> {
 
 /// What set the rate, or the waiting; `None` for a run that failed of errors, which no resource explains.
 pub(super) fn limit(document: &Document) -> Option<Line> {
-    limit_line(document).map(|words| Line::new("Limit", Text::plain(words)))
+    document.limit_line().map(|words| Line::new("Limit", Text::plain(words)))
 }

@@ -1,5 +1,6 @@
 //! The view of one run: what ran, what came of it, how far it may be believed, what the limit was, and the times.
 
+mod counts;
 mod headline;
 mod judgement;
 mod notices;
@@ -9,8 +10,6 @@ mod times;
 
 #[cfg(test)]
 mod tests;
-
-use pummel_logic::protocol::Verb;
 
 use super::{Line, Text, View};
 use crate::document::Document;
@@ -51,14 +50,6 @@ pub fn view(document: &Document, times: TimesWanted) -> View {
         false => (Vec::new(), result::few_replies(document).into_iter().filter(|_| !is_load).collect()),
     };
     View { ran: ran::ran(document), lines, tables, notes }
-}
-
-/// The name of an operation on the screen: the word of the user's own command stands for its requests.
-fn op_name(document: &Document, name: &str) -> String {
-    const LONGEST: usize = 24;
-    let word = document.plan.command.as_ref().filter(|_| name == Verb::Command.name());
-    let word = word.and_then(|command| command.split_whitespace().next());
-    word.map_or(name.to_owned(), |word| word.chars().take(LONGEST).collect::<String>().to_lowercase())
 }
 
 /// The first notices, and a line that says how many there are beyond.

@@ -4,7 +4,7 @@ use pummel_logic::protocol::Fault;
 use pummel_measure::uncertainty::quantile_name;
 use pummel_measure::words::{counted, grouped, was};
 
-use super::result::faults;
+use super::counts::faults;
 use crate::document::{Document, FailOnAnswer, GoalOutcome, IntervalResult, ServerRequestsResult};
 use crate::view::cells::{interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
@@ -97,7 +97,7 @@ fn errors(document: &Document) -> Vec<Line> {
     if answered > 0 || noreply > 0 {
         let mut messages: Vec<(&str, u64)> =
             document.error_messages.iter().map(|(words, count)| (words, *count)).collect();
-        messages.sort_by(|one, other| other.1.cmp(&one.1));
+        messages.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let told: u64 = messages.iter().map(|(_, count)| count).sum();
         messages
             .iter()

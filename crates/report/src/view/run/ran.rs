@@ -7,7 +7,7 @@ use pummel_logic::plan::{
 use pummel_measure::measurement::Status;
 use pummel_measure::words::{counted, grouped};
 
-use super::op_name;
+use super::counts::op_name;
 use crate::document::Document;
 use crate::text::rate_words;
 use crate::view::cells::{plain, seconds};

@@ -6,6 +6,7 @@ use pummel_logic::time::seconds as seconds_of;
 use pummel_measure::uncertainty::quantile_name;
 use pummel_measure::words::{counted, grouped, percent};
 
+use super::counts::{asked_rate, faults};
 use super::headline::{Headline, Word};
 use crate::document::{Document, LoadedResult, OpResult, reads};
 use crate::text::byte_text;
@@ -249,25 +250,9 @@ fn errors(document: &Document) -> Vec<(Tone, String)> {
     parts
 }
 
-/// The requests that failed in one of these ways.
-pub(super) fn faults(document: &Document, is_meant: impl Fn(Fault) -> bool) -> u64 {
-    let kinds = Fault::ALL.into_iter().filter(|fault| is_meant(*fault));
-    kinds.flat_map(|fault| document.ops.iter().filter_map(move |(_, op)| op.errors.get(fault.name()))).sum()
-}
-
 /// The stores of keys that were missed.
 fn fills(document: &Document) -> u64 {
     document.cache.as_ref().map_or(0, |cache| cache.counts.fills)
-}
-
-/// Requests per second that were asked for; `None` in a closed loop, and where the rate changes.
-pub(super) fn asked_rate(document: &Document) -> Option<f64> {
-    let plan = &document.plan;
-    let is_constant =
-        plan.changes.rate.is_none() && plan.changes.burst.is_none() && document.steered.is_none();
-    let rates: Option<Vec<f64>> =
-        plan.groups.iter().map(|group| group.rate.filter(|_| group.churn.is_none())).collect();
-    rates.filter(|_| is_constant).map(|rates| rates.iter().sum()).filter(|asked| *asked > 0.0)
 }
 
 /// Whether every group of clients is a closed loop.

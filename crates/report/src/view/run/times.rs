@@ -4,8 +4,7 @@ use pummel_measure::certainty::SPELLS_ENOUGH;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Span;
 
-use super::op_name;
-use super::result::faults;
+use super::counts::{faults, op_name};
 use crate::document::{Document, Figure, FiveTimes, OpResult, TimeFigures};
 use crate::text::changes_note;
 use crate::view::cells::{interval, option_time, rate, time};

@@ -1,0 +1,29 @@
+//! Counts, rates and names that several lines of the screen of a run rest on.
+
+use pummel_logic::protocol::{Fault, Verb};
+
+use crate::document::Document;
+
+/// The requests that failed in one of these ways.
+pub(super) fn faults(document: &Document, is_meant: impl Fn(Fault) -> bool) -> u64 {
+    let kinds = Fault::ALL.into_iter().filter(|fault| is_meant(*fault));
+    kinds.flat_map(|fault| document.ops.iter().filter_map(move |(_, op)| op.errors.get(fault.name()))).sum()
+}
+
+/// Requests per second that were asked for; `None` in a closed loop, and where the rate changes.
+pub(super) fn asked_rate(document: &Document) -> Option<f64> {
+    let plan = &document.plan;
+    let is_constant =
+        plan.changes.rate.is_none() && plan.changes.burst.is_none() && document.steered.is_none();
+    let rates: Option<Vec<f64>> =
+        plan.groups.iter().map(|group| group.rate.filter(|_| group.churn.is_none())).collect();
+    rates.filter(|_| is_constant).map(|rates| rates.iter().sum()).filter(|asked| *asked > 0.0)
+}
+
+/// The name of an operation on the screen: the word of the user's own command stands for its requests.
+pub(super) fn op_name(document: &Document, name: &str) -> String {
+    const LONGEST: usize = 24;
+    let word = document.plan.command.as_ref().filter(|_| name == Verb::Command.name());
+    let word = word.and_then(|command| command.split_whitespace().next());
+    word.map_or(name.to_owned(), |word| word.chars().take(LONGEST).collect::<String>().to_lowercase())
+}
