@@ -20,7 +20,7 @@ use pummel_report::{comparison, csv, curve, hgrm, markdown, repetition};
 
 /// Options of `pummel show`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{STATUSES_WITHOUT_RUN}"))]
+#[command(after_help = EXAMPLES, after_long_help = format!("{FORMS}\n\n{EXAMPLES}\n{EXAMPLE_OF_A_PAGE}\n\n{STATUSES_WITHOUT_RUN}"))]
 pub struct ShowArgs {
     /// A result, as --json or --report wrote it; may be gzipped; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -57,14 +57,16 @@ pub enum ShowFormat {
     Hgrm,
 }
 
-const EXAMPLES: &str = "\
+const FORMS: &str = "\
 Every result can be shown as text, Markdown and JSON. The result of a single run alone has hgrm, and `compare` of more than two \
-results has no CSV.
+results has no CSV.";
 
+const EXAMPLES: &str = "\
 Examples:
   pummel run -s cache1 --json result.json && pummel show result.json
-  pummel show result.json --format hgrm --op get --span service > get.hgrm
-  pummel show report.html --format markdown";
+  pummel show result.json --format hgrm --op get --span service > get.hgrm";
+
+const EXAMPLE_OF_A_PAGE: &str = "  pummel show report.html --format markdown";
 
 fn span(text: &str) -> Result<Span, String> {
     let names = || Span::ALL.map(Span::name).join(", ");
