@@ -151,6 +151,7 @@ impl Heading {
                 }
                 body { main { (body) } script { (PreEscaped(SCRIPT)) } }
             }
+            (PreEscaped("\n"))
         };
         frame::visible(&page).into_bytes()
     }

@@ -52,7 +52,7 @@ fn a_calibration_is_stored_and_later_results_have_it() {
     assert_eq!(calibration["key"], figures["key"]);
     assert_eq!(calibration["service_error"], figures["service_error"]);
     assert!(calibration["age_s"].as_u64().is_some_and(|age_s| age_s < 600), "{calibration}");
-    let text = run("");
+    let text = run("-v");
     let text = String::from_utf8_lossy(&text.stdout);
     assert!(text.contains("Instrument") && text.contains("in the median service time"), "{text}");
 }
