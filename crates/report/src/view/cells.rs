@@ -49,7 +49,7 @@ pub fn time(us: f64) -> String {
 
 /// A time in seconds with its unit.
 pub fn seconds(seconds: f64) -> String {
-    time(seconds * 1e6)
+    if seconds == 0.0 { "0 s".to_owned() } else { time(seconds * 1e6) }
 }
 
 /// The ends of an interval in the unit of its figure, in microseconds, such as `22.4..30.9`; an end that is not known is left out.
@@ -107,6 +107,7 @@ fn trimmed(text: &str) -> String {
 /// A time as an option takes it, such as `3m` or `32s`, rounded up: at least this long.
 pub fn option_time(seconds: f64) -> String {
     match seconds {
+        s if s < 1.0 => format!("{}ms", (s * 1e3).ceil()),
         s if s <= 90.0 => format!("{}s", s.ceil()),
         s if s <= 5_400.0 => format!("{}m", (s / 60.0).ceil()),
         s => format!("{}h", (s / 3_600.0).ceil()),
@@ -142,6 +143,6 @@ mod tests {
 
     #[test]
     fn an_option_is_long_enough() {
-        assert_eq!([31.2, 90.0, 91.0, 5_401.0].map(option_time), ["32s", "90s", "2m", "2h"]);
+        assert_eq!([0.3, 31.2, 90.0, 91.0, 5_401.0].map(option_time), ["300ms", "32s", "90s", "2m", "2h"]);
     }
 }

@@ -339,7 +339,7 @@ fn measuring_clients_stand_apart_from_those_that_load() {
         assert_eq!(members[2]["name"], "controller");
         assert_eq!(members[2]["completed"].as_u64(), Some(completed[1]));
         assert_eq!(json.count("load/stored"), 10_000);
-        assert!(run.text.contains("Group measuring"), "{}", run.text);
+        assert!(run.text.contains("\nmeasuring "), "{}", run.text);
         // Poisson arrivals: 8,000 and 1,000 with deviations of 90 and 32. A busy machine may not send them all.
         let as_asked =
             |counts: &[u64]| (7_400..8_600).contains(&counts[0]) && (800..1_200).contains(&counts[1]);
@@ -408,7 +408,7 @@ fn clocks_that_differ_are_told_of_and_times_are_right_all_the_same() {
     let mut agents = vec![Agent::of(command), Agent::start()];
     agents.extend(older());
     // The kernel's stamps would be on the clock that was not set ahead.
-    let words = format!("run -s {} --clock user {DUE} --agents {}", server.name, list(&agents));
+    let words = format!("run -s {} --clock user {DUE} -v --agents {}", server.name, list(&agents));
     let run = answered(&words);
     assert_eq!(triples(&run), triples(&answered(&format!("run -s {} {DUE}", server.name))));
     let told = format!("the clock of agent {} is 2", agents[0].name);

@@ -262,7 +262,7 @@ fn a_warm_up_of_agents_settles_or_is_cut_short() {
     let agents = pair("");
     let server = Serve::start("--service-time exponential:5ms");
     let words = format!(
-        "run -s {} -c 16 --rate 400 --records 100 --warmup auto:11s -t 2s --agents {}",
+        "run -s {} -c 16 --rate 400 --records 100 --warmup auto:11s -t 2s -v --agents {}",
         server.name,
         list(&agents)
     );

@@ -537,7 +537,7 @@ fn a_server_is_a_word_alone_or_a_uri_for_every_command_that_has_servers() {
             pummel(&words(&["redis://127.0.0.1:1", "-t", "10ms"][..if command == ["load"] { 1 } else { 3 }]));
         assert_eq!(output.status.code(), Some(1), "{command:?}");
         // The first run of `ab` may be the one of the other side.
-        let server = if command[0] == "ab" { "127.0.0.1:" } else { "127.0.0.1:1: " };
+        let server = if command[0] == "ab" { "127.0.0.1:" } else { "127.0.0.1:1 " };
         assert!(text(&output.stderr).contains(server), "{command:?}: {}", text(&output.stderr));
     }
     assert_refused(&["run", "--plan", "p.toml", "redis://a"], &["expected HOST:PORT with --plan"]);

@@ -404,7 +404,7 @@ fn native_clients_come_and_go_too() {
     let _alone = quiet();
     let server = Memcached::start();
     let ended = crate::common::pummel(&format!(
-        "run -s {} --conn-rate 500 --calls-per-connection 4 -n 1000 -T 2 --linger 0 --records 100",
+        "run -s {} --conn-rate 500 --calls-per-connection 4 -n 1000 -T 2 --linger 0 --records 100 -v",
         server.name
     ))
     .expect(0);

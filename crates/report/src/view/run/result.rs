@@ -27,10 +27,16 @@ pub(super) fn result(document: &Document, headline: &Headline) -> Text {
     }
     let Some(first) = headline.words.first() else { return with_rate(text, document) };
     match first {
-        Word::Failed => text.and(Tone::Plain, format!(": {}", failed(document))),
+        Word::Failed => {
+            let reason = document.reason.as_ref().map_or_else(String::new, |reason| format!(". {reason}"));
+            text.and(Tone::Plain, format!(": {}{reason}", failed(document)))
+        }
         Word::Overloaded => {
             let text = text.and(Tone::Plain, ": ");
             with_ends(overload(text, document), document)
+        }
+        Word::Interrupted if document.seconds == 0.0 => {
+            text.and(Tone::Plain, " before anything was measured")
         }
         Word::Interrupted => {
             with_rate(text.and(Tone::Plain, format!(" after {}. ", after(document))), document)
