@@ -51,9 +51,11 @@ fn is_of_generator(document: &Document) -> bool {
     !verdict.cause.as_ref().is_some_and(|cause| is_told_by_trust(document, cause))
 }
 
-/// Whether a cause makes requests late in an open loop whose rate was carried.
+/// Whether a cause is a matter of trust alone: it makes requests late in an open loop whose rate was carried all the same. CPUs that
+/// both sides share limit nothing there either.
 fn is_told_by_trust(document: &Document, cause: &Cause) -> bool {
-    cause.shows_in_lag() && is_open(document) && is_carried(document)
+    let is_of_lag = cause.shows_in_lag() || matches!(cause, Cause::SharedCpu { .. });
+    is_of_lag && is_open(document) && is_carried(document)
 }
 
 fn is_open(document: &Document) -> bool {

@@ -147,7 +147,6 @@ Result   GOAL MISSED. 1,000 req/s of 1,000 asked; 94.4 % hits, 50 timeouts
          (2.4 %)
 Goal     missed: p99.9 is more than 1.00 s, 2.00 s asked
          met: p50 is 63.1 us, 1.00 ms asked
-Lost     50 connections were lost, 50 opened again
 Unsent   20 of 2,070 requests
 Trust    reliable: pummel's own delay (lag) is 3 % of p50
 Limit    the server, or the way to it: 3 % of the requests got no answer, and

@@ -149,7 +149,8 @@ fn refused(document: &Document) -> Vec<Line> {
 /// The connections that were lost.
 fn lost(document: &Document) -> Vec<Line> {
     let connections = &document.connections;
-    if connections.lost == 0 {
+    // Those that were closed for a request that was not answered in time are told by its timeout.
+    if connections.lost <= faults(document, |fault| fault == Fault::Timeout) {
         return Vec::new();
     }
     let back = match connections.reconnected {
