@@ -77,6 +77,11 @@ impl RequestTotals {
         }
     }
 
+    /// Requests that ended: completed, or failed.
+    pub fn ended(&self) -> u64 {
+        self.completed.saturating_add(self.errors)
+    }
+
     /// The keys of the completed requests in words; `None` where each of them has one.
     pub fn keys_words(&self) -> Option<String> {
         let keys_rate = self.keys_rate?;

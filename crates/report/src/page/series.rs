@@ -166,7 +166,7 @@ pub fn rates_of(document: &Document) -> Vec<RateColumn> {
             seconds: interval.seconds,
             asked: interval.asked,
             completed: sum(|op| op.completed),
-            requests: sum(|op| op.completed + op.failed()),
+            requests: sum(|op| op.completed.saturating_add(op.failed())),
             wrong: errors.chain(silent).collect(),
             hits: (sum(|op| op.hits), sum(|op| op.hits + op.misses)),
         }

@@ -266,7 +266,7 @@ fn generator(page: &mut Page, document: &Document) {
     let mut text = String::new();
     if let Some(cpu) = generator.cpu_us_per_request {
         // A request that failed took as much as one that was completed.
-        let ended = (document.totals.completed + document.totals.errors) as f64;
+        let ended = document.totals.ended() as f64;
         let each = |seconds: f64| number(seconds * 1e6 / ended);
         text += &format!(
             "{} us of CPU for each request ({} user, {} system); ",

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::common::agent::{Agent, list};
-use crate::common::{Memcached, Process, Serve, shell_status, until};
+use crate::common::{Memcached, Process, Serve, in_some_quiet_moment, shell_status, until};
 use pummel_tool::live::terminal::LiveView;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -344,18 +344,22 @@ fn the_terminal_is_given_back_before_the_words_of_a_panic() {
 fn an_overload_is_on_the_screen_while_it_lasts_and_in_the_report() {
     let server = Serve::start("--service-time 1ms --queue 1");
     for size in [(80, 24), (140, 45)] {
-        let words = "--no-load --records 100 --rate 2k -t 4s --timeout 30s --interval 500ms --protocol text";
-        let screen = Screen::start(&format!("run -s {} {words} --live", server.name), size, &[]);
-        screen.wait_for("OVERLOADED  ");
-        screen.wait_for("--- behind, up to ");
-        screen.wait_for("/s answered of 2,000 asked; behind ");
-        screen.wait_for("the server does not keep up: 2,000/s asked, ");
-        screen.wait_for("all 50 connections are busy, requests wait for one");
-        let text = screen.seen(Grid::text);
-        assert!(!text.contains("nothing at its limit") && !text.contains("no messages"), "{text}");
-        let (status, plain) = screen.end();
-        assert_eq!(status, 0, "{plain}");
-        assert!(plain.contains("OVERLOADED: "), "{plain}");
+        // A machine that keeps the server from its work makes an overload that is not of one level.
+        in_some_quiet_moment(|| {
+            let words =
+                "--no-load --records 100 --rate 2k -t 4s --timeout 30s --interval 500ms --protocol text";
+            let screen = Screen::start(&format!("run -s {} {words} --live", server.name), size, &[]);
+            screen.wait_for("OVERLOADED  ");
+            screen.wait_for("--- behind, up to ");
+            screen.wait_for("/s answered of 2,000 asked; behind ");
+            screen.wait_for("the server does not keep up: 2,000/s asked, ");
+            screen.wait_for("all 50 connections are busy, requests wait for one");
+            let text = screen.seen(Grid::text);
+            assert!(!text.contains("nothing at its limit") && !text.contains("no messages"), "{text}");
+            let (status, plain) = screen.end();
+            assert_eq!(status, 0, "{plain}");
+            if plain.contains("OVERLOADED: ") { Ok(()) } else { Err(plain) }
+        });
     }
 }
 

@@ -126,7 +126,7 @@ impl Headline {
         let totals = &document.totals;
         let figures = match first {
             Word::Interrupted => format!("after {}", crate::view::cells::seconds(document.seconds)),
-            Word::Failed => format!("{} errors", share(totals.errors, totals.completed + totals.errors)),
+            Word::Failed => format!("{} errors", share(totals.errors, totals.ended())),
             Word::Partial => document.reason.clone().unwrap_or_default(),
             Word::GoalMissed => {
                 document.goals.iter().find(|goal| goal.met == Some(false)).map(goal).unwrap_or_default()
@@ -135,7 +135,11 @@ impl Headline {
                 document.goals.iter().find(|goal| goal.met.is_none()).map(goal).unwrap_or_default()
             }
             Word::WrongValues => {
-                format!("{} of {}", document.verify.failed + document.verify.stale, document.verify.checked)
+                format!(
+                    "{} of {}",
+                    document.verify.failed.saturating_add(document.verify.stale),
+                    document.verify.checked
+                )
             }
             Word::NotSure => {
                 document.until.as_ref().map(|until| quantile_name(until.quantile)).unwrap_or_default()

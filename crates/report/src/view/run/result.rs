@@ -114,7 +114,7 @@ fn after(document: &Document) -> String {
 /// The share of the requests that ended as errors, without what servers said.
 fn failed(document: &Document) -> String {
     let totals = &document.totals;
-    let ended = totals.completed + totals.errors;
+    let ended = totals.ended();
     let late = faults(document, |fault| matches!(fault, Fault::Timeout | Fault::Abandoned));
     let share = share(totals.errors, ended);
     match 2 * late > totals.errors {
@@ -134,7 +134,7 @@ fn overload(text: Text, document: &Document) -> Text {
     let Some(asked) = asked_rate(document) else {
         return text.and(Tone::Plain, " answered; the queue grew to the end");
     };
-    let behind_s = (totals.unsent + totals.unfinished) as f64 / asked;
+    let behind_s = totals.unsent.saturating_add(totals.unfinished) as f64 / asked;
     let behind = if behind_s > 0.0 { format!(" ({} behind)", seconds(behind_s)) } else { String::new() };
     text.and(
         Tone::Plain,
@@ -176,7 +176,7 @@ fn not_sure(document: &Document) -> String {
 /// The text with the rate, the hits and the errors.
 fn with_rate(text: Text, document: &Document) -> Text {
     let totals = &document.totals;
-    let ended = totals.completed + totals.errors;
+    let ended = totals.ended();
     let answered_with_errors = faults(document, |fault| !fault.unanswered());
     let has_many = answered_with_errors as f64 >= MANY_ERRORS * ended as f64 && answered_with_errors > 0;
     let fills_rate = fills(document) as f64 / document.seconds.max(f64::MIN_POSITIVE);
@@ -236,7 +236,7 @@ fn with_ends(mut text: Text, document: &Document) -> Text {
 /// The errors by what became of the requests; `no errors` where there were none.
 fn errors(document: &Document) -> Vec<(Tone, String)> {
     let totals = &document.totals;
-    let ended = totals.completed + totals.errors;
+    let ended = totals.ended();
     let answered = faults(document, |fault| !fault.unanswered());
     let timeouts = faults(document, |fault| fault == Fault::Timeout);
     let lost = faults(document, |fault| fault.unanswered() && fault != Fault::Timeout);
