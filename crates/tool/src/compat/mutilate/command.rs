@@ -22,6 +22,7 @@ use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::summary::Summary;
 
+#[cfg(feature = "agents")]
 use crate::agent::files::AllowedFiles;
 #[cfg(feature = "agents")]
 use crate::agent::limits::Limits;
@@ -35,7 +36,6 @@ use crate::agent::overrides::{LocalOverrides, OrderLog};
 use crate::agent::policy::AccessPolicy;
 #[cfg(feature = "agents")]
 use crate::agent::service::{AgentConfig, serve};
-#[cfg(feature = "agents")]
 use crate::build_info::BUILD;
 #[cfg(feature = "agents")]
 use crate::commands::agent::guarded as guarded_config;
