@@ -51,8 +51,8 @@ pub mod scalability;
 #[cfg(test)]
 pub(crate) mod scenario;
 pub mod side_times;
-pub mod silence;
 pub mod slice;
+pub mod stops;
 pub mod summary;
 pub mod tally;
 pub mod transmit;

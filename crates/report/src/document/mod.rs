@@ -80,7 +80,7 @@ pub use self::requests::{
 pub use self::run::{CertaintyResult, GeneratorResult, GoalOutcome, LoadedResult, ToolResult, VerifyResult};
 pub use self::server_stats::{ServerIntervalResult, ServerStatsResult};
 pub use self::steadiness::{
-    ChangePlace, ChangeResult, ChangedFigure, SilenceResult, UntilOutcome, WarmUpResult,
+    ChangePlace, ChangeResult, ChangedFigure, StopResult, UntilOutcome, WarmUpResult,
 };
 pub use self::transmit::{SampleFigures, TransmitResult};
 pub use self::trust::{
@@ -234,10 +234,10 @@ pub struct Document {
     /// What changed in a run that was not steady; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeResult>,
-    /// Spells in which servers answered nothing although requests were due; empty where there were none, and where the load does not
-    /// stay at one level.
+    /// Times of 300 ms or more in which the servers answered nothing although requests of an open loop were due; empty where there were
+    /// none, where pummel, errors or lost connections are the cause, and where the load does not stay at one level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub silences: Vec<SilenceResult>,
+    pub stops: Vec<StopResult>,
     /// How the warm-up ended; absent where it was not to settle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<WarmUpResult>,
@@ -480,7 +480,7 @@ impl Document {
             anatomy: measurement.ops().all().anatomy().iter().map(AnatomyResult::of).collect(),
             steady: summary.steadiness.as_ref().map(Steadiness::is_steady),
             change,
-            silences: SilenceResult::all_of(measurement, plan),
+            stops: StopResult::all_of(measurement, plan),
             steered: SteeredResult::all_of(measurement),
             warmup: WarmUpResult::of(measurement),
             until: UntilOutcome::of(summary),

@@ -2,8 +2,9 @@
 
 use pummel_logic::plan::Plan;
 use pummel_logic::time::seconds;
+use pummel_measure::limit::Standstill;
 use pummel_measure::measurement::{Measurement, WarmUp, WarmUpEnd};
-use pummel_measure::silence::Silence;
+use pummel_measure::stops::stops_of;
 use pummel_measure::summary::Summary;
 use pummel_measure::uncertainty::steadiness::{ChangeKind, LevelChange, LevelFigure};
 use serde::{Deserialize, Serialize};
@@ -83,22 +84,29 @@ impl ChangedFigure {
     }
 }
 
-/// A spell in which servers answered nothing although requests were due.
+/// A time in which the servers answered nothing although requests were due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct SilenceResult {
+pub struct StopResult {
     /// Beginning, in seconds from the beginning of the measured phase.
     pub from_s: f64,
     /// End, in seconds from the beginning of the measured phase.
     pub to_s: f64,
+    /// Whether no reply came after it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lasted: bool,
 }
 
-impl SilenceResult {
-    pub(super) fn all_of(measurement: &Measurement, plan: &Plan) -> Vec<SilenceResult> {
-        let spells = Silence::all_of(measurement, plan).into_iter();
+impl StopResult {
+    pub(super) fn all_of(measurement: &Measurement, plan: &Plan) -> Vec<StopResult> {
         let at = |ns| rounded(seconds(ns));
-        spells.map(|spell| SilenceResult { from_s: at(spell.from_ns), to_s: at(spell.to_ns) }).collect()
+        let of = |stop: Standstill| StopResult {
+            from_s: at(stop.from_ns),
+            to_s: at(stop.to_ns),
+            lasted: stop.lasted,
+        };
+        stops_of(measurement, plan).into_iter().map(of).collect()
     }
 }
 

@@ -34,7 +34,7 @@ use self::units::duration_text;
 use crate::document::{Document, FailOnAnswer, RequestTotals, VerifyResult};
 use crate::numbers::number;
 use crate::screen::{Paper, draw};
-use crate::view::run::TimesWanted;
+use crate::view::run::Wanted;
 use crate::{calibration_words, transmit, view, visible};
 
 /// How much the text of a run has.
@@ -55,11 +55,11 @@ pub enum Detail {
 pub fn run(document: &Document, detail: Detail, paper: Paper) -> String {
     match detail {
         Detail::Line => format!("{}\n", view::run::brief(document)),
-        Detail::Screen => draw(&view::run::view(document, TimesWanted::Response), paper),
-        Detail::Times => draw(&view::run::view(document, TimesWanted::Full), paper),
+        Detail::Screen => draw(&view::run::view(document, Wanted::Screen), paper),
+        Detail::Times => draw(&view::run::view(document, Wanted::Times), paper),
         Detail::Everything => {
             let screen =
-                draw(&view::run::view(document, TimesWanted::Full), Paper { has_hints: false, ..paper });
+                draw(&view::run::view(document, Wanted::Everything), Paper { has_hints: false, ..paper });
             screen + &details(document)
         }
     }

@@ -4,10 +4,17 @@ use pummel_logic::protocol::{Fault, Verb};
 
 use crate::document::Document;
 
+/// The sum of counts of a stored result, which may be any numbers.
+pub(super) fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// The requests that failed in one of these ways.
 pub(super) fn faults(document: &Document, is_meant: impl Fn(Fault) -> bool) -> u64 {
     let kinds = Fault::ALL.into_iter().filter(|fault| is_meant(*fault));
-    kinds.flat_map(|fault| document.ops.iter().filter_map(move |(_, op)| op.errors.get(fault.name()))).sum()
+    sum(kinds.flat_map(|fault| {
+        document.ops.iter().filter_map(move |(_, op)| op.errors.get(fault.name()).copied())
+    }))
 }
 
 /// Requests per second that were asked for; `None` in a closed loop, and where the rate changes.

@@ -93,11 +93,9 @@ impl Headline {
             Word::NotSure,
             Word::Overloaded,
         ];
-        let mut words: Vec<Word> = all.into_iter().filter(|word| holds(*word)).take(WORDS_MAX).collect();
-        // What did not happen at all is no part of something.
-        if words.first() == Some(&Word::Failed) {
-            words.retain(|word| *word != Word::Partial);
-        }
+        // A run that failed is no part of a good one.
+        let is_said = |word: &Word| holds(*word) && !(*word == Word::Partial && holds(Word::Failed));
+        let words: Vec<Word> = all.into_iter().filter(is_said).take(WORDS_MAX).collect();
         let status = match words.first() {
             Some(Word::Interrupted) => 130,
             Some(Word::Failed | Word::Partial) => 1,

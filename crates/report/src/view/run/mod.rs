@@ -15,16 +15,17 @@ use super::{Line, Text, View};
 use crate::document::Document;
 
 pub use self::headline::{Headline, Word};
-pub use self::times::{FULL_TIMES, RESPONSE, TimesWanted};
+pub use self::times::Wanted;
 
 /// The most lines of notices that stand between a result and its trust.
 const NOTICES_MAX: usize = 5;
 
-/// The view of a run, with these times.
-pub fn view(document: &Document, times: TimesWanted) -> View {
+/// The view of a run; `wanted` says how much it has.
+pub fn view(document: &Document, wanted: Wanted) -> View {
     let headline = Headline::of(document);
     let mut lines = vec![Line::new("Result", result::result(document, &headline))];
-    lines.extend(shortened(notices::before_trust(document)));
+    let notices = notices::before_trust(document);
+    lines.extend(if wanted == Wanted::Everything { notices } else { shortened(notices) });
     // A run that failed has few replies, which are no measurement.
     let is_load = result::is_load(document);
     let is_measured = document.totals.completed > 0 && !headline.has(Word::Failed) && !is_load;
@@ -37,16 +38,16 @@ pub fn view(document: &Document, times: TimesWanted) -> View {
     if !is_load {
         lines.extend(judgement::limit(document));
     }
-    if is_measured && !headline.has(Word::Overloaded) && document.silences.is_empty() {
+    if is_measured && !headline.has(Word::Overloaded) && document.stops.is_empty() {
         lines.extend(notices::unsteady(document));
     }
     if headline.is_in_capitals() {
         lines.push(Line::new("Seed", Text::plain(document.plan.seed.to_string())));
     }
     // A load is no measurement: only who asks for times gets them.
-    let has_times = is_measured || is_load && times == TimesWanted::Full;
+    let has_times = is_measured || is_load && wanted != Wanted::Screen;
     let (tables, notes) = match has_times {
-        true => (times::tables(document, times), times::notes(document, times)),
+        true => (times::tables(document, wanted), times::notes(document, wanted)),
         false => (Vec::new(), result::few_replies(document).into_iter().filter(|_| !is_load).collect()),
     };
     View { ran: ran::ran(document), lines, tables, notes }

@@ -4,7 +4,7 @@ use pummel_logic::protocol::Fault;
 use pummel_measure::uncertainty::quantile_name;
 use pummel_measure::words::{counted, grouped, was};
 
-use super::counts::faults;
+use super::counts::{faults, sum};
 use crate::document::{Document, FailOnAnswer, GoalOutcome, IntervalResult, ServerRequestsResult};
 use crate::view::cells::{interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
@@ -98,7 +98,7 @@ fn errors(document: &Document) -> Vec<Line> {
         let mut messages: Vec<(&str, u64)> =
             document.error_messages.iter().map(|(words, count)| (words, *count)).collect();
         messages.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        let told: u64 = messages.iter().map(|(_, count)| count).sum();
+        let told = sum(messages.iter().map(|(_, count)| *count));
         messages
             .iter()
             .take(MESSAGES_MAX)
@@ -161,26 +161,24 @@ fn lost(document: &Document) -> Vec<Line> {
     vec![Line::new("Lost", Text::plain(many))]
 }
 
-/// The spells in which the servers answered nothing, with what the other seconds were like.
+/// The times in which the servers answered nothing, with what the other seconds were like.
 fn stopped(document: &Document) -> Vec<Line> {
-    let Some(first) = document.silences.first() else { return Vec::new() };
-    let ends = document.silences.last().is_some_and(|last| last.to_s >= document.seconds);
+    let Some(first) = document.stops.first() else { return Vec::new() };
+    let subject = if document.plan.servers.len() > 1 { "the servers" } else { "the server" };
     let from = seconds(first.from_s);
-    let mut words = match (document.silences.len(), ends) {
-        (1, true) => format!("the server answered nothing from {from} to the end"),
-        (1, false) => format!("the server answered nothing from {from} to {}", seconds(first.to_s)),
-        (many, _) => {
-            let all_s: f64 = document.silences.iter().map(|spell| spell.to_s - spell.from_s).sum();
-            format!(
-                "the server answered nothing {many} times, first at {from}, for {} in all",
-                seconds(all_s)
-            )
+    let when = match document.stops.as_slice() {
+        [one] if one.lasted => format!("from {from} to the end"),
+        [one] => format!("from {from} to {}", seconds(one.to_s)),
+        many => {
+            let all_s: f64 = many.iter().map(|stop| stop.to_s - stop.from_s).sum();
+            format!("{} times, first at {from}, for {} in all", many.len(), seconds(all_s))
         }
     };
-    // The second behind a spell works off what had waited.
+    let mut words = format!("{subject} answered nothing {when}");
+    // The second behind a stop works off what had waited.
     let is_apart = |interval: &&IntervalResult| {
         let (from_s, to_s) = (interval.at_s, interval.at_s + interval.seconds);
-        document.silences.iter().all(|spell| to_s <= spell.from_s || from_s >= spell.to_s + 1.0)
+        document.stops.iter().all(|stop| to_s <= stop.from_s || from_s >= stop.to_s + 1.0)
     };
     let p99 = document.intervals.iter().filter(is_apart).filter_map(|interval| {
         let (_, op) = interval.ops.iter().max_by_key(|(_, op)| op.completed)?;
@@ -254,7 +252,7 @@ fn servers(document: &Document) -> Vec<Line> {
     };
     let mut parts = Vec::new();
     if let Some((most, mean)) = busiest(|server| server.completed as f64) {
-        let all: u64 = servers.iter().map(|server| server.completed).sum();
+        let all = sum(servers.iter().map(|server| server.completed));
         let mean = share((mean.round() as u64).min(all), all);
         parts.push(format!(
             "{} got {} of the requests (mean {mean})",
@@ -287,7 +285,7 @@ fn others(document: &Document) -> Vec<Line> {
 fn evicted(document: &Document) -> Vec<Line> {
     let readings =
         document.evidence.iter().flat_map(|seen| &seen.servers).filter_map(|server| server.reading.as_ref());
-    let evicted: u64 = readings.filter_map(|reading| reading.counts.evictions).sum();
+    let evicted = sum(readings.filter_map(|reading| reading.counts.evictions));
     if evicted == 0 {
         Vec::new()
     } else {

@@ -6,7 +6,7 @@ use pummel_logic::time::seconds as seconds_of;
 use pummel_measure::uncertainty::quantile_name;
 use pummel_measure::words::{counted, grouped, percent};
 
-use super::counts::{asked_rate, faults};
+use super::counts::{asked_rate, faults, sum};
 use super::headline::{Headline, Word};
 use crate::document::{Document, LoadedResult, OpResult, reads};
 use crate::text::byte_text;
@@ -48,12 +48,17 @@ pub(super) fn result(document: &Document, headline: &Headline) -> Text {
                 Word::NotSure => not_sure(document),
                 _ => String::new(),
             };
-            let reason = if reason.is_empty() {
-                ". ".to_owned()
-            } else {
-                format!(": {}. ", reason.trim_end_matches('.'))
+            let is_overloaded = headline.has(Word::Overloaded);
+            let reason = match reason.trim_end_matches('.') {
+                "" if is_overloaded => ": ".to_owned(),
+                "" => ". ".to_owned(),
+                reason => format!(": {reason}. "),
             };
-            with_rate(text.and(Tone::Plain, reason), document)
+            let text = text.and(Tone::Plain, reason);
+            match is_overloaded {
+                true => with_ends(overload(text, document), document),
+                false => with_rate(text, document),
+            }
         }
     }
 }
@@ -196,7 +201,7 @@ fn with_rate(text: Text, document: &Document) -> Text {
     if fills(document) > 0 {
         text = text.and(Tone::Plain, format!(", and {}/s that store misses", rate(fills_rate)));
     }
-    let keys: u64 = document.ops.iter().filter(|(name, _)| reads(name)).map(|(_, op)| op.keys).sum();
+    let keys = of_reads(document, |op| op.keys);
     if totals.keys_rate.is_some() && document.seconds > 0.0 {
         text = text.and(Tone::Plain, format!(", {} keys/s read", rate(keys as f64 / document.seconds)));
     }
@@ -211,12 +216,10 @@ fn with_rate(text: Text, document: &Document) -> Text {
 fn with_ends(mut text: Text, document: &Document) -> Text {
     let mut next = "; ";
     let mut parts: Vec<(Tone, String)> = Vec::new();
-    let sum = |of: fn(&OpResult) -> u64| {
-        document.ops.iter().filter(|(name, _)| reads(name)).map(|(_, op)| of(op)).sum::<u64>()
-    };
-    let (hits, misses) = (sum(|op| op.hits), sum(|op| op.misses));
-    if hits + misses > 0 {
-        parts.push((Tone::Plain, format!("{} hits", share(hits, hits + misses))));
+    let (hits, misses) = (of_reads(document, |op| op.hits), of_reads(document, |op| op.misses));
+    let looked_up = hits.saturating_add(misses);
+    if looked_up > 0 {
+        parts.push((Tone::Plain, format!("{} hits", share(hits, looked_up))));
     }
     parts.extend(errors(document));
     let verify = &document.verify;
@@ -233,6 +236,11 @@ fn with_ends(mut text: Text, document: &Document) -> Text {
     text
 }
 
+/// The sum of counts of the operations that read.
+fn of_reads(document: &Document, count: fn(&OpResult) -> u64) -> u64 {
+    sum(document.ops.iter().filter(|(name, _)| reads(name)).map(|(_, op)| count(op)))
+}
+
 /// The errors by what became of the requests; `no errors` where there were none.
 fn errors(document: &Document) -> Vec<(Tone, String)> {
     let totals = &document.totals;
@@ -240,7 +248,7 @@ fn errors(document: &Document) -> Vec<(Tone, String)> {
     let answered = faults(document, |fault| !fault.unanswered());
     let timeouts = faults(document, |fault| fault == Fault::Timeout);
     let lost = faults(document, |fault| fault.unanswered() && fault != Fault::Timeout);
-    if answered + timeouts + lost == 0 {
+    if sum([answered, timeouts, lost]) == 0 {
         return vec![(Tone::Plain, "no errors".to_owned())];
     }
     let mut parts = Vec::new();

@@ -7,7 +7,7 @@ use pummel_measure::measurement::{Keep, Status};
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Sample;
 
-use super::{Headline, TimesWanted, Word, brief, view};
+use super::{Headline, Wanted, Word, brief, view};
 use crate::document::Document;
 use crate::example::{Run, sample};
 use crate::screen::{Colours, Paper, draw};
@@ -18,14 +18,14 @@ fn good() -> Document {
 
 /// The screen of a document at some width.
 fn screen(document: &Document, width: usize) -> String {
-    draw(&view(document, TimesWanted::Response), Paper::of_width(width))
+    draw(&view(document, Wanted::Screen), Paper::of_width(width))
 }
 
 #[test]
 fn no_line_is_wider_than_the_paper() {
     let document = good();
     for width in [48, 60, 80, 100, 120] {
-        for times in [TimesWanted::Response, TimesWanted::Full] {
+        for times in [Wanted::Screen, Wanted::Times] {
             let text = draw(&view(&document, times), Paper::of_width(width));
             let longest = text.lines().map(|line| line.chars().count()).max();
             assert!(longest <= Some(width), "{width}: {longest:?}\n{text}");
@@ -65,8 +65,7 @@ fn sequences_stand_only_where_they_are_wanted_and_never_come_from_words() {
     let mut document = good();
     document.plan.servers = vec!["a\u{1b}[31mb:1".to_owned()];
     document.outcome = RunOutcome::Failed;
-    let drawn =
-        |colours| draw(&view(&document, TimesWanted::Response), Paper { colours, ..Paper::default() });
+    let drawn = |colours| draw(&view(&document, Wanted::Screen), Paper { colours, ..Paper::default() });
     assert!(!drawn(Colours::None).contains('\u{1b}'));
     assert!(drawn(Colours::All).contains("\u{1b}[1;31mFAILED\u{1b}[0m"), "{}", drawn(Colours::All));
     let emphasis = drawn(Colours::Emphasis);

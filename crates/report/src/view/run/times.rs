@@ -10,25 +10,27 @@ use crate::text::changes_note;
 use crate::view::cells::{interval, option_time, rate, time};
 use crate::view::{Cell, Column, Row, RowKind, Table};
 
-/// The times that a view has.
+/// How much a view has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimesWanted {
-    /// The response of each operation.
+pub enum Wanted {
+    /// The response of each operation, and the first notices.
     #[default]
-    Response,
-    /// The five times of all operations together, then of each.
-    Full,
+    Screen,
+    /// The five times of all operations together and of each, and the first notices.
+    Times,
+    /// The five times, and all notices.
+    Everything,
 }
 
 /// A column of quantiles: the figure, and when it gives way.
 type Figures = (&'static str, Option<u8>);
 
 /// The columns of the response.
-pub const RESPONSE: [Figures; 5] =
+const RESPONSE: [Figures; 5] =
     [("p50", None), ("p90", Some(0)), ("p99", None), ("p99.9", Some(2)), ("max", None)];
 
 /// The columns of the five times; the first to give way stand only where there is much room.
-pub const FULL_TIMES: [Figures; 10] = [
+const FULL_TIMES: [Figures; 10] = [
     ("min", Some(1)),
     ("mean", Some(5)),
     ("stddev", Some(2)),
@@ -44,6 +46,9 @@ pub const FULL_TIMES: [Figures; 10] = [
 /// The spans in the order of the five times.
 const SPANS: [Span; Span::COUNT] = [Span::Response, Span::Service, Span::Wait, Span::Lag, Span::Reaction];
 
+/// The longest time that is advised, in seconds: a day.
+const LONGEST_ADVISED_S: f64 = 86_400.0;
+
 /// The name of all operations together.
 const ALL: &str = "all";
 
@@ -51,10 +56,10 @@ const ALL: &str = "all";
 const SURENESS: &str = "95 % sure";
 
 /// The tables of a run.
-pub(super) fn tables(document: &Document, wanted: TimesWanted) -> Vec<Table> {
+pub(super) fn tables(document: &Document, wanted: Wanted) -> Vec<Table> {
     match wanted {
-        TimesWanted::Response => [Some(responses(document)), parts(document)].into_iter().flatten().collect(),
-        TimesWanted::Full => {
+        Wanted::Screen => [Some(responses(document)), parts(document)].into_iter().flatten().collect(),
+        Wanted::Times | Wanted::Everything => {
             let ops = document.ops.iter();
             let all = (ops.len() != 1).then(|| five(document, ALL, &document.totals.times));
             let each = ops.map(|(name, op)| five(document, name, &op.times));
@@ -89,7 +94,7 @@ fn responses(document: &Document) -> Table {
         let totals = &document.totals;
         rows.push(response_row(ALL, totals.rate, &totals.times, lag_of(document, ALL)));
     }
-    if document.silences.is_empty() {
+    if document.stops.is_empty() {
         rows.extend(sureness(document.totals.times.of_span(Span::Response), &RESPONSE, 1));
     }
     Table { name: "response".to_owned(), columns: response_columns(), rows }
@@ -113,7 +118,7 @@ fn five(document: &Document, name: &str, times: &FiveTimes) -> Table {
         let lag = if span == Span::Response { lag_of(document, name) } else { &[] };
         let cells = FULL_TIMES.map(|(quantile, _)| figure(figures, quantile, lag));
         rows.push(Row { name: span.name().to_owned(), cells: cells.to_vec(), kind: RowKind::Figures });
-        rows.extend(sureness(figures, &FULL_TIMES, 0).filter(|_| document.silences.is_empty()));
+        rows.extend(sureness(figures, &FULL_TIMES, 0).filter(|_| document.stops.is_empty()));
     }
     Table { name: name.to_owned(), columns: columns.to_vec(), rows }
 }
@@ -173,50 +178,48 @@ fn is_above(document: &Document) -> bool {
 }
 
 /// The sentences below the tables.
-pub(super) fn notes(document: &Document, wanted: TimesWanted) -> Vec<String> {
+pub(super) fn notes(document: &Document, wanted: Wanted) -> Vec<String> {
+    let is_full = wanted != Wanted::Screen;
+    let shown: &[Figures] = if is_full { &FULL_TIMES } else { &RESPONSE };
     let mut notes = Vec::new();
-    let shown: &[Figures] = if wanted == TimesWanted::Full { &FULL_TIMES } else { &RESPONSE };
     let marks = document.trust.iter().flat_map(|trust| {
         trust.mostly_lag.iter().chain(trust.mostly_lag_of.iter().flat_map(|(_, names)| names))
     });
     if marks.into_iter().any(|name| shown.iter().any(|(own, _)| own == name)) {
         notes.push("* mostly pummel's own delay".to_owned());
     }
-    if document.outcome == RunOutcome::Overloaded {
-        let service = document.totals.times.of_span(Span::Service).p50;
-        let service =
-            service.map_or_else(String::new, |us| format!(". Once sent, a request took {} (p50)", time(us)));
-        notes.push(format!("These times grow with the run{service}"));
-        return notes;
-    }
-    match document.silences.len() {
-        0 => notes.extend(unbounded(document, shown)),
-        1 => notes.push("One stop does not tell how often it happens: no intervals".to_owned()),
-        _ => notes.push("Stops are not what windows of a level differ by: no intervals".to_owned()),
-    }
-    let changes = changes_note(&document.plan, document.steered.as_ref().map_or(0, Vec::len));
-    if let Some(words) = changes {
-        notes.push(words);
-        return notes;
-    }
-    let missing = document
-        .certainty_missing
-        .as_ref()
-        .filter(|_| document.steady != Some(false) && document.silences.is_empty());
-    notes.extend(missing.map(|why| format!("No intervals: {why}")));
-    if is_above(document) {
+    notes.extend(no_intervals(document).or_else(|| unbounded(document, shown)));
+    if is_above(document) && document.outcome != RunOutcome::Overloaded {
         notes.push("> x: at least x, because it falls among the requests without a reply".to_owned());
     }
     if faults(document, |fault| !fault.unanswered()) > 0 {
         notes.push("The times are those of requests without error".to_owned());
     }
-    if wanted == TimesWanted::Full {
+    if is_full {
         notes.push(
             "response = wait + lag + service, request by request (not quantile by quantile)".to_owned(),
         );
         notes.push("reaction is in none of them".to_owned());
     }
     notes
+}
+
+/// Reason why figures have no intervals; `None` where they have some, and where a line of its own says it.
+fn no_intervals(document: &Document) -> Option<String> {
+    if document.outcome == RunOutcome::Overloaded {
+        let service = document.totals.times.of_span(Span::Service).p50;
+        let service = service.map(|us| format!(". Once sent, a request took {} (p50)", time(us)));
+        return Some(format!("These times grow with the run{}", service.unwrap_or_default()));
+    }
+    match document.stops.len() {
+        0 => {}
+        1 => return Some("One stop does not tell how often it happens: no intervals".to_owned()),
+        _ => return Some("A few stops do not tell how often they happen: no intervals".to_owned()),
+    }
+    changes_note(&document.plan, document.steered.as_ref().map_or(0, Vec::len)).or_else(|| {
+        let missing = document.certainty_missing.as_ref().filter(|_| document.steady != Some(false))?;
+        Some(format!("No intervals: {missing}"))
+    })
 }
 
 /// The first quantile on the screen without an upper end, with the time that would give one.
@@ -229,10 +232,11 @@ fn unbounded(document: &Document, shown: &[Figures]) -> Option<String> {
     };
     let (name, _) = shown.iter().find(|(name, _)| is_open(name))?;
     let spells = response.spells.as_ref().and_then(|spells| spells.get(name)).copied();
-    let enough = spells.filter(|spells| *spells > 0.0).map(|spells| {
-        let enough_s = document.seconds * SPELLS_ENOUGH / spells;
-        format!(": -t {} would give one", option_time(enough_s))
-    });
+    let enough_s =
+        spells.filter(|spells| *spells > 0.0).map(|spells| document.seconds * SPELLS_ENOUGH / spells);
+    // What follows from very little is no advice.
+    let enough_s = enough_s.filter(|enough_s| *enough_s <= LONGEST_ADVISED_S);
+    let enough = enough_s.map(|enough_s| format!(": -t {} would give one", option_time(enough_s)));
     Some(format!("{name} has no upper bound yet{}", enough.unwrap_or_default()))
 }
 

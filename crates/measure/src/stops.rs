@@ -1,39 +1,27 @@
-//! Spells in which servers answered nothing although requests were due: a stop is an event, and neither a slow figure nor a change of level.
+//! Stops of the servers: times in which they answered nothing although requests were due, as events of a run.
 
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{MILLISECOND, Nanos};
 
-use crate::limit::{Case, standstills};
+use crate::limit::{Case, Standstill, standstills};
 use crate::measurement::{Measurement, Slice};
 
-/// The shortest spell that is told as a stop; shorter ones are a matter of the slow requests.
-const SPELL_MIN_NS: Nanos = 300 * MILLISECOND;
+/// The shortest standstill that is told as a stop; shorter ones are a matter of the slow requests.
+const STOP_MIN_NS: Nanos = 300 * MILLISECOND;
 
-/// A spell without a reply, within the measured phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Silence {
-    /// Beginning, to the length of a window.
-    pub from_ns: Nanos,
-    /// End, to the length of a window; the end of the measured phase where no reply came after it.
-    pub to_ns: Nanos,
+/// The stops of the servers of a run, in order: standstills that were long enough, and of which only the servers can be the cause.
+/// Where they answered with errors, connections were lost, or the generator itself stood still, that is the cause.
+pub fn stops_of(measurement: &Measurement, plan: &Plan) -> Vec<Standstill> {
+    let all = measurement.ops().all();
+    let found = standstills(&Case::of(measurement, plan, &all)).into_iter();
+    let is_long = |stop: &Standstill| stop.to_ns - stop.from_ns >= STOP_MIN_NS;
+    found.filter(|stop| is_long(stop) && is_of_servers(stop, &measurement.intervals)).collect()
 }
 
-impl Silence {
-    /// The spells of a run, in order. Spells in which servers answered with errors, connections were lost, or the generator itself
-    /// stood still are none: these have causes of their own.
-    pub fn all_of(measurement: &Measurement, plan: &Plan) -> Vec<Silence> {
-        let all = measurement.ops().all();
-        let spells = standstills(&Case::of(measurement, plan, &all)).into_iter();
-        let spells = spells.map(|spell| Silence { from_ns: spell.from_ns, to_ns: spell.to_ns });
-        let is_long = |spell: &Silence| spell.to_ns - spell.from_ns >= SPELL_MIN_NS;
-        spells.filter(|spell| is_long(spell) && is_of_servers(*spell, &measurement.intervals)).collect()
-    }
-}
-
-/// Whether only the servers can be the cause of a spell.
-fn is_of_servers(spell: Silence, slices: &[Slice]) -> bool {
-    let within = slices.iter().filter(|slice| slice.start_ns < spell.to_ns && slice.end_ns > spell.from_ns);
+/// Whether only the servers can be the cause of a standstill.
+fn is_of_servers(stop: &Standstill, slices: &[Slice]) -> bool {
+    let within = slices.iter().filter(|slice| slice.start_ns < stop.to_ns && slice.end_ns > stop.from_ns);
     let (mut stalled_ns, mut lost, mut answered) = (0, 0, 0);
     for slice in within {
         let counts = slice.counts();
@@ -42,13 +30,13 @@ fn is_of_servers(spell: Silence, slices: &[Slice]) -> bool {
             .map(|fault| counts.errors(fault))
             .iter()
             .sum::<u64>();
-        // A slice at the edge of the spell has errors of the time outside of it.
-        if slice.start_ns >= spell.from_ns && slice.end_ns <= spell.to_ns {
+        // A slice at the edge of the stop has errors of the time outside of it.
+        if slice.start_ns >= stop.from_ns && slice.end_ns <= stop.to_ns {
             let faults = Fault::ALL.into_iter().filter(|fault| !fault.unanswered());
             answered += faults.map(|fault| counts.errors(fault)).sum::<u64>();
         }
     }
-    lost == 0 && answered == 0 && 2 * stalled_ns < spell.to_ns - spell.from_ns
+    lost == 0 && answered == 0 && 2 * stalled_ns < stop.to_ns - stop.from_ns
 }
 
 #[cfg(test)]
@@ -78,7 +66,7 @@ mod tests {
         }
     }
 
-    /// Whether a spell of a second in a slice of two is the servers' where the slice has this.
+    /// Whether a standstill of a second in a slice of two is the servers' where the slice has this.
     fn is_theirs(fill: impl Fn(&mut Interval)) -> bool {
         let mut interval = Interval::new([[Verb::Get]]);
         interval.restart(0, 0);
@@ -86,7 +74,10 @@ mod tests {
         fill(&mut interval);
         let mut measurement = Measurement::new(["clients".to_owned()], Clock::Kernel, BASE_NS);
         measurement.add(&mut interval, Keep::Figures);
-        is_of_servers(Silence { from_ns: 2 * BASE_NS, to_ns: 12 * BASE_NS }, &measurement.intervals)
+        is_of_servers(
+            &Standstill { from_ns: 2 * BASE_NS, to_ns: 12 * BASE_NS, lasted: false },
+            &measurement.intervals,
+        )
     }
 
     #[test]
