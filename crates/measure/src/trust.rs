@@ -649,7 +649,11 @@ mod tests {
         let cause = |client, server| run(client, server).summary().trust.cause_of("p99");
         let full = cause(0.45, 0.5);
         assert!(matches!(full, Some(LagCause::CpuTaken { taker: CpuTaker::Servers, .. })), "{full:?}");
-        assert_eq!(cause(0.1, 0.3), Some(LagCause::Unknown), "a CPU that is mostly free harms nobody");
+        assert_eq!(
+            cause(0.1, 0.3),
+            Some(LagCause::Unknown),
+            "a CPU that is mostly free keeps no thread waiting"
+        );
     }
 
     #[test]

@@ -28,6 +28,16 @@ pub struct Group {
     pub policy: ClientPolicy,
 }
 
+impl Group {
+    /// Whether the clients ask, or come, again as soon as they are answered, so that their rate is a result.
+    pub fn is_closed_loop(&self) -> bool {
+        match &self.churn {
+            Some(churn) => churn.spawns == Spawns::Closed,
+            None => self.arrivals == Arrivals::Closed,
+        }
+    }
+}
+
 /// The rules of clients beside their pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

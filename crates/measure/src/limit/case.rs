@@ -9,7 +9,7 @@ use crate::figures::Unanswered;
 use crate::histogram::Moments;
 use crate::measurement::Measurement;
 use crate::recorder::{OpRecord, Span};
-use pummel_logic::plan::{Arrivals, Clock, Depth, Group, Plan, Spawns};
+use pummel_logic::plan::{Clock, Depth, Group, Plan};
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 
 /// Share of the response time from which on a span is visible.
@@ -55,13 +55,6 @@ pub struct Visible {
     pub response_ns: Nanos,
 }
 
-fn asks_in_closed_loop(group: &Group) -> bool {
-    match &group.churn {
-        Some(churn) => churn.spawns == Spawns::Closed,
-        None => group.arrivals == Arrivals::Closed,
-    }
-}
-
 impl<'a> Case<'a> {
     /// The case of a measurement that was made after `plan`; `all` are its requests, all together.
     pub fn of(measurement: &'a Measurement, plan: &'a Plan, all: &'a OpRecord) -> Case<'a> {
@@ -70,7 +63,7 @@ impl<'a> Case<'a> {
             plan,
             measurement,
             all,
-            is_closed: plan.groups.iter().all(asks_in_closed_loop),
+            is_closed: plan.groups.iter().all(Group::is_closed_loop),
             measured_ns: measurement.measured_ns.max(measurement.answered_ns),
             servers: evidence.map_or_else(Vec::new, |seen| {
                 seen.servers.iter().map(|server| ServerUse::of(seen, server)).collect()

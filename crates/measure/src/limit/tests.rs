@@ -451,7 +451,7 @@ fn client_threads_without_a_cpu_for_each_take_it_from_each_other() {
     assert_eq!(judged(2, full, None), others, "each could have had one");
     let calm = [10, 25, 5];
     assert_eq!(judged(1, calm, None), others, "a thread with 5 % of a CPU takes little from another one");
-    assert_eq!(judged(1, calm, Some(18)), own, "nobody else ran for so long");
+    assert_eq!(judged(1, calm, Some(18)), own, "no other program ran for so long");
     assert_eq!(judged(1, calm, Some(60)), others);
 }
 

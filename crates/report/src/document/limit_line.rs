@@ -1,6 +1,6 @@
 //! The line of the report on what limited a run, from its document.
 
-use pummel_logic::plan::{Arrivals, Group, Spawns};
+use pummel_logic::plan::Group;
 use pummel_measure::limit::Cause;
 use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
@@ -59,11 +59,7 @@ fn is_told_by_trust(document: &Document, cause: &Cause) -> bool {
 }
 
 fn is_open(document: &Document) -> bool {
-    let is_open = |group: &Group| match &group.churn {
-        Some(churn) => churn.spawns != Spawns::Closed,
-        None => group.arrivals != Arrivals::Closed,
-    };
-    document.plan.groups.iter().all(is_open)
+    !document.plan.groups.iter().any(Group::is_closed_loop)
 }
 
 /// Whether requests were answered about as fast as they were due.
@@ -98,6 +94,7 @@ mod tests {
     use super::*;
     use crate::example::Run;
     use crate::json::render;
+    use pummel_logic::plan::Arrivals;
     use pummel_logic::time::{MICROSECOND, MILLISECOND, SECOND};
     use pummel_measure::limit::{CpuTaker, LostCpu, TakenCpu};
     use pummel_measure::measurement::Keep;

@@ -18,7 +18,7 @@ pub struct ServerFigure {
     pub name: String,
     /// Its values: middle of the slice in seconds, and the figure.
     pub points: Vec<(f64, f64)>,
-    /// The same figure as pummel saw it; empty where it sees none.
+    /// The figure of the strip by pummel's own count; empty where it has none.
     pub ours: Vec<(f64, f64)>,
     /// The value that it cannot exceed; `None` where there is none.
     pub limit: Option<f64>,

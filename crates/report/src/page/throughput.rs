@@ -115,7 +115,7 @@ fn draw_quantile(
     let known = |point: &RatePoint| point.response_us.iter().find(|(name, _)| name == quantile)?.1;
     let places: Vec<(&RatePoint, (f64, f64))> =
         sorted.iter().filter_map(|point| Some((*point, (x.0.at(point.rate), y.at(known(point)?))))).collect();
-    // A line breaks at a point that is not trusted: it would say what nobody knows.
+    // A line breaks at a point that is not trusted, since through it the line would claim a figure that is not known.
     for piece in places.split(|(point, _)| !point.is_trusted) {
         let line: Vec<(f64, f64)> = piece.iter().map(|(_, place)| *place).collect();
         picture.polyline(&format!("line {class}"), &line);

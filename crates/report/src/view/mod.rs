@@ -102,7 +102,7 @@ pub struct Column {
     pub name: String,
     /// Characters that the column has at least, with the blanks before its cells.
     pub width: usize,
-    /// The same where there is little room.
+    /// Characters that the column has at least where there is little room.
     pub narrow_width: usize,
     /// The place in the order in which columns give way where there is too little room; absent for those that stay.
     pub gives_way: Option<u8>,

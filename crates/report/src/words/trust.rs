@@ -1,6 +1,6 @@
 //! The words for how far the times of a run can be trusted.
 
-use pummel_logic::plan::{Arrivals, Group, Plan, Spawns};
+use pummel_logic::plan::{Group, Plan};
 use pummel_logic::time::Nanos;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, percent};
@@ -24,11 +24,11 @@ pub struct Around {
 impl Around {
     /// The rest of the result of a run to its end, of this plan, whose limit names no generator.
     pub fn of(plan: &Plan) -> Around {
-        let is_closed = |group: &Group| match &group.churn {
-            Some(churn) => churn.spawns == Spawns::Closed,
-            None => group.arrivals == Arrivals::Closed,
-        };
-        Around { is_closed: plan.groups.iter().all(is_closed), limit_has_cause: false, is_cut_short: false }
+        Around {
+            is_closed: plan.groups.iter().all(Group::is_closed_loop),
+            limit_has_cause: false,
+            is_cut_short: false,
+        }
     }
 }
 

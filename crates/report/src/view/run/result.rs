@@ -1,6 +1,6 @@
 //! The result of a run in a sentence: the words in capitals with their reason, the rate, the hits and the errors.
 
-use pummel_logic::plan::{Arrivals, Transport, Work};
+use pummel_logic::plan::{Group, Transport, Work};
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::seconds as seconds_of;
 use pummel_measure::uncertainty::quantile_name;
@@ -194,7 +194,9 @@ fn with_rate(text: Text, document: &Document) -> Text {
         Tone::Plain,
         match (asked, totals.rate_ci) {
             (Some(asked), _) => format!(" of {} asked", rate(asked)),
-            (None, Some(ends)) if is_closed(document) => format!(" ({})", rate_interval(ends)),
+            (None, Some(ends)) if document.plan.groups.iter().all(Group::is_closed_loop) => {
+                format!(" ({})", rate_interval(ends))
+            }
             (None, _) => String::new(),
         },
     );
@@ -267,11 +269,6 @@ fn errors(document: &Document) -> Vec<(Tone, String)> {
 /// The stores of keys that were missed.
 fn fills(document: &Document) -> u64 {
     document.cache.as_ref().map_or(0, |cache| cache.counts.fills)
-}
-
-/// Whether every group of clients is a closed loop.
-fn is_closed(document: &Document) -> bool {
-    document.plan.groups.iter().all(|group| group.arrivals == Arrivals::Closed)
 }
 
 /// The few replies of a run that failed, in place of a table.
