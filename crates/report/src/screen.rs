@@ -29,6 +29,30 @@ pub enum Colours {
     All,
 }
 
+/// The options that tell more, by the command that prints the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hints {
+    /// None: pipes, files, texts that have everything.
+    #[default]
+    None,
+    /// Those of a run.
+    OfRun,
+    /// Those of a stored result.
+    OfStored,
+}
+
+impl Hints {
+    fn text(self) -> Option<&'static str> {
+        match self {
+            Hints::None => None,
+            Hints::OfRun => {
+                Some("more: --times (service, wait, lag)   -v (everything)   --report FILE (charts)")
+            }
+            Hints::OfStored => Some("more: --times (service, wait, lag)   -v (everything)"),
+        }
+    }
+}
+
 /// What text is drawn on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paper {
@@ -36,13 +60,13 @@ pub struct Paper {
     pub width: usize,
     /// The sequences of colours and emphasis.
     pub colours: Colours,
-    /// Whether a line says which options tell more.
-    pub has_hints: bool,
+    /// Options that tell more, which a last line names.
+    pub hints: Hints,
 }
 
 impl Default for Paper {
     fn default() -> Paper {
-        Paper { width: WIDTH, colours: Colours::None, has_hints: false }
+        Paper { width: WIDTH, colours: Colours::None, hints: Hints::None }
     }
 }
 
@@ -52,9 +76,6 @@ impl Paper {
         Paper { width: width.clamp(WIDTHS.0, WIDTHS.1), ..Paper::default() }
     }
 }
-
-/// The last line on a terminal.
-const HINTS: &str = "more: --times (service, wait, lag)   -v (everything)   --report FILE (charts)";
 
 /// Text of a view, with a line end after each line.
 pub fn draw(view: &View, paper: Paper) -> String {
@@ -72,15 +93,38 @@ pub fn draw(view: &View, paper: Paper) -> String {
         page.line(&[]);
     }
     let tone = if view.tables.is_empty() { Tone::Plain } else { Tone::Dim };
-    page.notes(&view.notes, tone);
-    if paper.has_hints {
+    page.notes(&notes_shown(view, paper.width), tone);
+    if let Some(hints) = paper.hints.text() {
         page.line(&[]);
-        match length(HINTS) <= paper.width {
-            true => page.line(&[Span { words: HINTS.to_owned(), tone: Tone::Dim }]),
-            false => page.wrapped(&Text::default().and(Tone::Dim, HINTS), 0, ""),
+        match length(hints) <= paper.width {
+            true => page.line(&[Span { words: hints.to_owned(), tone: Tone::Dim }]),
+            false => page.wrapped(&Text::default().and(Tone::Dim, hints), 0, ""),
         }
     }
     page.text
+}
+
+/// The sentences that stand below the tables: of those about columns the ones whose columns have room.
+fn notes_shown(view: &View, width: usize) -> Vec<String> {
+    let shown: Vec<&str> = view
+        .tables
+        .iter()
+        .flat_map(|table| {
+            let columns = TableLayout::of(table, width).columns;
+            columns.into_iter().map(|(place, _)| table.columns[place].name.as_str())
+        })
+        .collect();
+    let mut notes = Vec::new();
+    let mut has_alternative = false;
+    for note in &view.notes {
+        let is_shown =
+            note.columns.is_empty() || note.columns.iter().any(|name| shown.contains(&name.as_str()));
+        if is_shown && !(note.is_alternative && has_alternative) {
+            has_alternative |= note.is_alternative;
+            notes.push(note.text.clone());
+        }
+    }
+    notes
 }
 
 /// Pieces of one word, or of words that a line break must not part.

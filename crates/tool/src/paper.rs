@@ -4,7 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal};
 
 use clap::{Args, ValueEnum};
-use pummel_report::screen::{Colours, Paper, WIDTH};
+use pummel_report::screen::{Colours, Hints, Paper, WIDTH};
 use pummel_report::text::Detail;
 
 /// When text has colours.
@@ -44,8 +44,8 @@ impl ScreenArgs {
         }
     }
 
-    /// The paper of standard output.
-    pub fn paper(self) -> Paper {
+    /// The paper of standard output; `hints` are those of a terminal.
+    pub fn paper(self, hints: Hints) -> Paper {
         let is_terminal = io::stdout().is_terminal();
         let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let width = is_terminal.then(terminal_width).flatten().or_else(|| set("COLUMNS")?.parse().ok());
@@ -60,7 +60,8 @@ impl ScreenArgs {
             ColourChoice::Auto => Colours::All,
         };
         let has_hints = is_terminal && set("CI").is_none() && !self.times && !self.verbose;
-        Paper { colours, has_hints, ..Paper::of_width(width.unwrap_or(WIDTH)) }
+        let hints = if has_hints { hints } else { Hints::None };
+        Paper { colours, hints, ..Paper::of_width(width.unwrap_or(WIDTH)) }
     }
 }
 

@@ -33,12 +33,6 @@ pub(super) fn around(page: &mut Page, document: &Document) {
         // Those above are the ones that load, of which the load tells.
         Some(churn) => page.field("Connections", &comings(churn)),
     }
-    let is_resp = document.plan.protocol.is_resp();
-    for refusal in &connections.refusals {
-        let of =
-            if document.plan.servers.len() > 1 { format!("{}: ", refusal.address) } else { String::new() };
-        page.field("Refused", &format!("{of}{}", refusal.words(is_resp)));
-    }
     if let Some(handshake) = &connections.handshake_us {
         page.field("Handshakes", &handshakes(connections, handshake));
     }

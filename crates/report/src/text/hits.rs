@@ -22,9 +22,6 @@ pub(super) fn hits(page: &mut Page, document: &Document) {
     {
         page.field("Hits", &words);
     }
-    if let Some(words) = document.misses_words() {
-        page.field("Misses", &words);
-    }
     if let Some(words) = document.cache.as_ref().and_then(bytes) {
         page.field("Values", &words);
     }

@@ -33,8 +33,8 @@ pub(crate) use self::units::byte_text;
 use self::units::duration_text;
 use crate::document::{Document, FailOnAnswer, RequestTotals, VerifyResult};
 use crate::numbers::number;
-use crate::screen::{Paper, draw};
-use crate::view::run::Wanted;
+use crate::screen::{Hints, Paper, draw};
+use crate::view::run::{MESSAGES_MAX, Wanted, commonest_messages};
 use crate::{calibration_words, transmit, view, visible};
 
 /// How much the text of a run has.
@@ -54,20 +54,20 @@ pub enum Detail {
 /// Text of a run, with a line end after each line.
 pub fn run(document: &Document, detail: Detail, paper: Paper) -> String {
     match detail {
-        Detail::Line => format!("{}\n", view::run::brief(document)),
+        Detail::Line => format!("{}\n", visible::words(&view::run::brief(document))),
         Detail::Screen => draw(&view::run::view(document, Wanted::Screen), paper),
         Detail::Times => draw(&view::run::view(document, Wanted::Times), paper),
         Detail::Everything => {
             let screen =
-                draw(&view::run::view(document, Wanted::Everything), Paper { has_hints: false, ..paper });
-            screen + &details(document)
+                draw(&view::run::view(document, Wanted::Everything), Paper { hints: Hints::None, ..paper });
+            screen + &details(document, paper.width)
         }
     }
 }
 
-/// What a result has beside its screen, with a line end after each line.
-fn details(document: &Document) -> String {
-    let mut page = Page::default();
+/// What a result has beside its screen, with a line end after each line; words with a name beside them are as wide as the paper.
+fn details(document: &Document, width: usize) -> String {
+    let mut page = Page::of_width(width);
     heading(&mut page, document);
     for group in &document.groups {
         page.line(&format!("\nGroup {}", group.name));
@@ -153,13 +153,9 @@ fn errors(page: &mut Page, document: &Document) {
             kinds.map(|(fault, count)| format!("{} {}", fault.name(), grouped(count))).collect();
         page.field("Errors", &kinds.join(", "));
     }
-    let unheard = document.noreply_errors.unwrap_or(0);
-    if unheard > 0 {
-        let says = format!("{} of requests without a reply, which count as completed", grouped(unheard));
-        page.field(if failed > 0 { "" } else { "Errors" }, &says);
-    }
-    for (message, count) in document.error_messages.iter() {
-        page.field("", &format!("{} x {message}", grouped(*count)));
+    // The commonest stand on the screen.
+    for (message, count) in commonest_messages(document).into_iter().skip(MESSAGES_MAX) {
+        page.field("", &format!("{} x {message}", grouped(count)));
     }
 }
 
@@ -318,17 +314,10 @@ fn clock(document: &Document) -> String {
     format!("the kernel's receive stamps; {}", notes.join("; "))
 }
 
-/// The faults that `--fail-on` names, and whether the run had them.
+/// The faults that `--fail-on` names and the run did not have; the others stand on the screen.
 fn failures(page: &mut Page, document: &Document) {
-    let words = document.plan.fail_on.iter().map(|on| {
-        let answer = match document.answer(*on) {
-            FailOnAnswer::Yes(_) => "YES, FAILED",
-            FailOnAnswer::No => "no",
-            FailOnAnswer::Unknown(_) => "not judged",
-        };
-        format!("{on}: {answer}")
-    });
-    let words = words.collect::<Vec<_>>().join(", ");
+    let not_so = document.plan.fail_on.iter().filter(|on| document.answer(**on) == FailOnAnswer::No);
+    let words = not_so.map(|on| format!("{on}: no")).collect::<Vec<_>>().join(", ");
     if !words.is_empty() {
         page.field("Fail on", &words);
     }

@@ -2,17 +2,20 @@
 
 use std::fmt::Write as _;
 
-/// How wide a line of words is.
-const WIDTH: usize = 100;
 /// Where the words beside a name begin.
 const INDENT: usize = 13;
 /// The text of a report, which grows line by line.
-#[derive(Default)]
 pub(super) struct Page {
     pub(super) text: String,
+    width: usize,
 }
 
 impl Page {
+    /// A page without lines, for words of this width.
+    pub(super) fn of_width(width: usize) -> Page {
+        Page { text: String::new(), width }
+    }
+
     /// Adds a line.
     pub(super) fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
@@ -24,7 +27,7 @@ impl Page {
         let mut line = format!("{name:<INDENT$}");
         let mut empty = true;
         for word in words.split(' ') {
-            if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            if !empty && line.chars().count() + 1 + word.chars().count() > self.width {
                 self.line(&line);
                 line = " ".repeat(INDENT);
                 empty = true;

@@ -24,6 +24,19 @@ fn shows(example: &Run, expected: &str) {
     assert!(text == expected, "the report is now:\n{text}");
 }
 
+/// The text with each field on one line.
+fn unwrapped(text: &str) -> String {
+    let mut lines = String::new();
+    for line in text.lines() {
+        match line.strip_prefix("         ") {
+            Some(more) => lines = format!("{} {}", lines.trim_end(), more.trim_start()),
+            None => lines += line,
+        }
+        lines.push('\n');
+    }
+    lines
+}
+
 #[test]
 fn a_run_of_gets_and_sets() {
     shows(&Run::new(Keep::Figures), NORMAL);
@@ -53,9 +66,9 @@ fn misses_are_told_apart_and_bytes_are_said_where_they_were_counted() {
         interval.groups[0].counts(Verb::Get).cache.add(&reads);
         interval.groups[0].counts(Verb::Set).cache.add(&stores);
     });
-    let text = run.document(render);
+    let text = unwrapped(&run.document(render));
     for line in [
-        "Misses       1,000: 60.0 % of keys never stored before, 25.0 % expired, 15.0 % other (evicted,\n             deleted, or stored by the load)",
+        "Misses   1,000: 60.0 % of keys never stored before, 25.0 % expired, 15.0 % other (evicted, deleted, or stored by the load)",
         "Values       75.0 % of the bytes asked for were found (3.00 MB of 4.00 MB); 90.0 kB stored",
         "Fills        950 after misses, 50 of them of keys that were there by then",
     ] {
@@ -72,7 +85,7 @@ fn what_a_run_was_not_to_be_is_said_with_what_it_was() {
     run.interval(2, Keep::Figures, |interval| interval.groups[0].counts(Verb::Get).unsent += 20);
     let text = run.document(render);
     assert!(text.contains("\nFail on  errors: 20 of 2,020 requests failed or got no answer\n"), "{text}");
-    assert!(text.contains("\nFail on      limited: no, errors: YES, FAILED\n"), "{text}");
+    assert!(text.contains("\nFail on      limited: no\n"), "{text}");
 }
 
 #[test]
@@ -109,7 +122,7 @@ fn an_encrypted_run_says_whom_it_believed_and_what_agreeing_took() {
     assert!(run.document(render).contains("\nHandshakes   0 in full, 0 resumed\n"));
     (1..=10).for_each(|i| run.measurement.connections.handshake.record(i * MILLISECOND / 10));
     run.measurement.connections.resumed = 4;
-    let text = run.document(render);
+    let text = unwrapped(&run.document(render));
     for line in [
         "\nTLS          certificates of the servers checked against the authorities in ca.pem\n",
         "\nHandshakes   6 in full, 4 resumed; they took 500 us (p50) to 1.00 ms (max)\n",
@@ -182,7 +195,7 @@ Result   PARTIAL: 127.0.0.1:11211 closed the connection after 1.2 s, and it was
          not replaced. 1,000 req/s of 1,000 asked; 94.4 % hits, 1 error (0.05 %)
 Errors   1 x SERVER_ERROR out of memory storing object
 Lost     1 connection was lost
-Unsent   1 without a reply at the end
+No reply 1 without a reply at the end
 Trust    reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99
 Limit    none reached until then
 Seed     42
@@ -212,7 +225,7 @@ pummel VERSION   127.0.0.1:11211 (text)   2.00 s
 
 Result   WRONG VALUES: 12 of 1,710, of 12 keys. 1,000 req/s of 1,000 asked;
          94.4 % hits, no errors
-Verify   bytes changed, first in key-0000; -v lists ten
+Verify   bytes changed, first in key-0000; -v lists more
 Trust    reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99
 Limit    none reached: every request was answered as it came. pummel's thread,
          12 % busy, would be the first, at about 8,000/s
@@ -265,8 +278,8 @@ fn numbers_and_bytes_have_no_digits_that_say_nothing() {
 fn what_was_seen_of_the_server_stands_above_the_verdict() {
     let mut run = Run::new(Keep::Figures);
     run.measurement.evidence = Some(evidence());
-    let text = run.document(render);
-    let end = text[text.find("\nServer ").expect("it was seen")..].replace("\n             ", " ");
+    let text = unwrapped(&run.document(render));
+    let end = &text[text.find("\nServer ").expect("it was seen")..];
     let lines = [
         "\nServer       127.0.0.1:11211: memcached 1.6.18, 1 serving thread; 400 us of its CPU for each request; 3 evictions; memory: 16.0 MB of items\n",
         "\nNot read     the kernel does not say what the hypervisor took\n",
@@ -276,7 +289,7 @@ fn what_was_seen_of_the_server_stands_above_the_verdict() {
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {end}");
     run.measurement.evidence.as_mut().expect("seen").servers[0].reading.as_mut().expect("read").restarted =
         true;
-    assert!(run.document(render).contains("IT STARTED ANEW"));
+    assert!(unwrapped(&run.document(render)).contains("IT STARTED ANEW"));
 }
 
 #[test]

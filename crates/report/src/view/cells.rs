@@ -104,10 +104,17 @@ fn trimmed(text: &str) -> String {
     }
 }
 
-/// A time as an option takes it, such as `3m` or `32s`, rounded up: at least this long.
+/// A time as it was given to an option, such as `300ms` or `1.5s`.
+pub fn given_time(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => format!("{}ms", s * 1e3),
+        s => format!("{s}s"),
+    }
+}
+
+/// A time that an option is advised to have, such as `3m` or `32s`, rounded up: at least this long.
 pub fn option_time(seconds: f64) -> String {
     match seconds {
-        s if s < 1.0 => format!("{}ms", (s * 1e3).ceil()),
         s if s <= 90.0 => format!("{}s", s.ceil()),
         s if s <= 5_400.0 => format!("{}m", (s / 60.0).ceil()),
         s => format!("{}h", (s / 3_600.0).ceil()),
@@ -143,6 +150,7 @@ mod tests {
 
     #[test]
     fn an_option_is_long_enough() {
-        assert_eq!([0.3, 31.2, 90.0, 91.0, 5_401.0].map(option_time), ["300ms", "32s", "90s", "2m", "2h"]);
+        assert_eq!([31.2, 90.0, 91.0, 5_401.0].map(option_time), ["32s", "90s", "2m", "2h"]);
+        assert_eq!([0.3, 1.0, 1.5, 100.0].map(given_time), ["300ms", "1s", "1.5s", "100s"]);
     }
 }

@@ -140,6 +140,24 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
+/// A sentence below the tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// The sentence, without its full stop.
+    pub text: String,
+    /// Headings of the columns that it is about, one of which has to be shown for it to stand; empty where it is about none.
+    pub columns: Vec<String>,
+    /// Whether it stands only where no other sentence of this kind stands before it.
+    pub is_alternative: bool,
+}
+
+impl Note {
+    /// A sentence that is about no column.
+    pub fn of(text: impl Into<String>) -> Note {
+        Note { text: text.into(), ..Note::default() }
+    }
+}
+
 /// What a result says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
@@ -150,5 +168,5 @@ pub struct View {
     /// The tables.
     pub tables: Vec<Table>,
     /// Sentences below the tables.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }

@@ -14,6 +14,7 @@ use crate::paper::ScreenArgs;
 use crate::stderr::say;
 use crate::values::nearest::hint;
 use pummel_report::document::Document;
+use pummel_report::screen::Hints;
 use pummel_report::stored::ResultDocument;
 use pummel_report::text;
 use pummel_report::{comparison, csv, curve, hgrm, markdown, repetition};
@@ -132,7 +133,8 @@ fn refuse_form(args: &ShowArgs, stored: &ResultDocument, form: &str, why: &str) 
 fn of_run(args: &ShowArgs, document: &Document, format: ShowFormat) -> Exit {
     match format {
         ShowFormat::Text | ShowFormat::Json => {
-            let shown = text::run(document, args.screen.detail(args.quiet), args.screen.paper());
+            let shown =
+                text::run(document, args.screen.detail(args.quiet), args.screen.paper(Hints::OfStored));
             end_of(print_screen(&shown))
         }
         ShowFormat::Markdown => out(&markdown::render(document)),

@@ -15,6 +15,7 @@ use crate::job::{Outputs, ReportFormat};
 use crate::paper::ScreenArgs;
 use pummel_report::anonymous::document_of;
 use pummel_report::document::slice_rate;
+use pummel_report::screen::Hints;
 use pummel_report::view::run::Headline;
 use pummel_report::{json, markdown, text};
 
@@ -72,7 +73,7 @@ impl Style for NativeStyle {
                     out.screen(text::run(
                         &document_of(&ended.report),
                         self.screen.detail(self.quiet),
-                        self.screen.paper(),
+                        self.screen.paper(Hints::OfRun),
                     ));
                 }
             }

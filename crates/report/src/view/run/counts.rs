@@ -1,8 +1,10 @@
 //! Counts, rates and names that several lines of the screen of a run rest on.
 
+use pummel_logic::plan::Work;
 use pummel_logic::protocol::{Fault, Verb};
 
 use crate::document::Document;
+use crate::view::cells::share;
 
 /// The sum of counts of a stored result, which may be any numbers.
 pub(super) fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
@@ -15,6 +17,21 @@ pub(super) fn faults(document: &Document, is_meant: impl Fn(Fault) -> bool) -> u
     sum(kinds.flat_map(|fault| {
         document.ops.iter().filter_map(move |(_, op)| op.errors.get(fault.name()).copied())
     }))
+}
+
+/// The share of the requests that ended which made a run fail, and whether it is of those that got no reply in time.
+pub(super) fn failed_share(document: &Document) -> (String, bool) {
+    let totals = &document.totals;
+    let late = faults(document, |fault| matches!(fault, Fault::Timeout | Fault::Abandoned));
+    let is_late = late > totals.errors / 2;
+    (share(if is_late { late } else { totals.errors }, totals.ended()), is_late)
+}
+
+/// Whether records are stored in the recorded phases, and nothing else is done.
+pub(super) fn is_load(document: &Document) -> bool {
+    let recorded = document.plan.phases.iter().filter(|phase| phase.recorded);
+    let mut loads = recorded.map(|phase| matches!(phase.work, Work::Load(_))).peekable();
+    loads.peek().is_some() && loads.all(|is_load| is_load)
 }
 
 /// Requests per second that were asked for; `None` in a closed loop, and where the rate changes.

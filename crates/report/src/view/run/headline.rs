@@ -4,10 +4,10 @@ use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::uncertainty::quantile_name;
 
-use super::counts::asked_rate;
+use super::counts::{asked_rate, failed_share};
 use crate::document::{Document, GoalOutcome};
 use crate::view::Tone;
-use crate::view::cells::{rate, share, time};
+use crate::view::cells::{rate, time};
 
 /// A word in capitals, in the order in which the words stand where several hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,7 +124,10 @@ impl Headline {
         let totals = &document.totals;
         let figures = match first {
             Word::Interrupted => format!("after {}", crate::view::cells::seconds(document.seconds)),
-            Word::Failed => format!("{} errors", share(totals.errors, totals.ended())),
+            Word::Failed => {
+                let (share, is_late) = failed_share(document);
+                format!("{share} {}", if is_late { "timeouts" } else { "errors" })
+            }
             Word::Partial => document.reason.clone().unwrap_or_default(),
             Word::GoalMissed => {
                 document.goals.iter().find(|goal| goal.met == Some(false)).map(goal).unwrap_or_default()
@@ -149,11 +152,6 @@ impl Headline {
         };
         let words: Vec<&str> = self.words.iter().map(|word| word.text()).collect();
         format!("{} {figures}", words.join(", ")).trim_end().to_owned()
-    }
-
-    /// Whether the brief words end in figures.
-    pub(super) fn ends_in_figures(&self) -> bool {
-        self.is_in_capitals()
     }
 }
 

@@ -11,10 +11,11 @@ mod times;
 #[cfg(test)]
 mod tests;
 
-use super::{Line, Text, View};
+use super::{Line, Note, Text, View};
 use crate::document::Document;
 
 pub use self::headline::{Headline, Word};
+pub(crate) use self::notices::{MESSAGES_MAX, commonest_messages};
 pub use self::times::Wanted;
 
 /// The most lines of notices that stand between a result and its trust.
@@ -24,10 +25,10 @@ const NOTICES_MAX: usize = 5;
 pub fn view(document: &Document, wanted: Wanted) -> View {
     let headline = Headline::of(document);
     let mut lines = vec![Line::new("Result", result::result(document, &headline))];
-    let notices = notices::before_trust(document);
+    let notices = notices::before_trust(document, &headline);
     lines.extend(if wanted == Wanted::Everything { notices } else { shortened(notices) });
     // A run that failed has few replies, which are no measurement.
-    let is_load = result::is_load(document);
+    let is_load = counts::is_load(document);
     let is_measured = document.totals.completed > 0 && !headline.has(Word::Failed) && !is_load;
     if is_load {
         lines.extend(result::fullness(document));
@@ -41,14 +42,16 @@ pub fn view(document: &Document, wanted: Wanted) -> View {
     if is_measured && !headline.has(Word::Overloaded) && document.stops.is_empty() {
         lines.extend(notices::unsteady(document));
     }
-    if headline.is_in_capitals() {
+    // Everything has the seed anyway.
+    if headline.is_in_capitals() && wanted != Wanted::Everything {
         lines.push(Line::new("Seed", Text::plain(document.plan.seed.to_string())));
     }
     // A load is no measurement: only who asks for times gets them.
     let has_times = is_measured || is_load && wanted != Wanted::Screen;
-    let (tables, notes) = match has_times {
-        true => (times::tables(document, wanted), times::notes(document, wanted)),
-        false => (Vec::new(), result::few_replies(document).into_iter().filter(|_| !is_load).collect()),
+    let tables = if has_times { times::tables(document, wanted) } else { Vec::new() };
+    let notes = match has_times {
+        true => times::notes(document, wanted, &tables),
+        false => result::few_replies(document).filter(|_| !is_load).map(Note::of).into_iter().collect(),
     };
     View { ran: ran::ran(document), lines, tables, notes }
 }
@@ -66,6 +69,9 @@ fn shortened(mut notices: Vec<Line>) -> Vec<Line> {
 /// The result in one line for scripts: what is abnormal first, then the rate and the response of each operation.
 pub fn brief(document: &Document) -> String {
     let headline = Headline::of(document);
+    if counts::is_load(document) {
+        return result::result(document, &headline).words();
+    }
     let mut text = headline.brief(document);
     let ops = document
         .ops
@@ -77,8 +83,8 @@ pub fn brief(document: &Document) -> String {
         return if text.is_empty() { "nothing was answered".to_owned() } else { text };
     }
     if !text.is_empty() {
-        // The last words before the operations are figures, and a comma keeps them apart.
-        text.push_str(if headline.ends_in_figures() { ", " } else { " " });
+        // Words in capitals have figures behind them, and a comma keeps those of the operations apart.
+        text.push_str(if headline.is_in_capitals() { ", " } else { " " });
     }
     text + &ops
 }

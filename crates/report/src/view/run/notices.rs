@@ -1,31 +1,42 @@
 //! The notices of a run, each a line that stands only where something happened.
 
+use std::cmp::Reverse;
+
 use pummel_logic::protocol::Fault;
 use pummel_measure::uncertainty::quantile_name;
 use pummel_measure::words::{counted, grouped, was};
 
-use super::counts::{faults, sum};
+use super::counts::{faults, is_load, sum};
+use super::headline::{Headline, Word};
+use super::result::wrong;
 use crate::document::{Document, FailOnAnswer, GoalOutcome, IntervalResult, ServerRequestsResult};
 use crate::view::cells::{interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
 
 /// The most messages of servers that are shown.
-const MESSAGES_MAX: usize = 5;
+pub(crate) const MESSAGES_MAX: usize = 5;
 /// The share of the mean from which on a server has more than its part.
 const OUT_OF_BALANCE: f64 = 1.25;
 /// The share of a server's requests from which on those of others are told.
 const OTHERS_SHARE: f64 = 0.05;
 
 /// The notices that stand before the trust, in their order.
-pub(super) fn before_trust(document: &Document) -> Vec<Line> {
+pub(super) fn before_trust(document: &Document, headline: &Headline) -> Vec<Line> {
     let mut lines = goals(document);
     lines.extend(fail_on(document));
-    let kinds: [fn(&Document) -> Vec<Line>; 14] = [
-        verify, errors, timeouts, refused, lost, stopped, restart, unsent, misses, agents, servers, others,
-        evicted, udp,
+    lines.extend(verify(document, headline));
+    let kinds: [fn(&Document) -> Vec<Line>; 13] = [
+        errors, timeouts, refused, lost, stopped, restart, unsent, misses, agents, servers, others, evicted,
+        udp,
     ];
     lines.extend(kinds.into_iter().flat_map(|notices| notices(document)));
     lines
+}
+
+/// Lines below one label, which stands at the first of them.
+fn labelled(label: &'static str, tone: Tone, texts: impl IntoIterator<Item = Text>) -> Vec<Line> {
+    let line = |(place, text)| Line { label: if place == 0 { label } else { "" }, tone, text };
+    texts.into_iter().enumerate().map(line).collect()
 }
 
 /// The goals, those that were missed first.
@@ -36,10 +47,7 @@ fn goals(document: &Document) -> Vec<Line> {
         None => 1,
         Some(true) => 2,
     });
-    let lines = goals.into_iter().enumerate();
-    lines
-        .map(|(place, goal)| Line::new(if place == 0 { "Goal" } else { "" }, goal_words(document, goal)))
-        .collect()
+    labelled("Goal", Tone::Plain, goals.into_iter().map(|goal| goal_words(document, goal)))
 }
 
 fn goal_words(document: &Document, goal: &GoalOutcome) -> Text {
@@ -72,17 +80,28 @@ fn fail_on(document: &Document) -> Vec<Line> {
         FailOnAnswer::Unknown(says) => Some(format!("{on}: not known: {says}")),
         FailOnAnswer::No => None,
     });
-    let lines = found.enumerate();
-    lines.map(|(place, words)| Line::warning(if place == 0 { "Fail on" } else { "" }, words)).collect()
+    labelled("Fail on", Tone::Warning, found.map(Text::plain))
 }
 
-/// The first wrong value.
-fn verify(document: &Document) -> Vec<Line> {
+/// The values that were wrong or too old, where the result does not begin with them, and the first wrong one.
+fn verify(document: &Document, headline: &Headline) -> Vec<Line> {
     let verify = &document.verify;
-    let first =
-        verify.first.first().map(|wrong| format!("{}, first in {}; -v lists ten", wrong.why, wrong.key));
-    let line = first.filter(|_| verify.failed > 0).map(|words| Line::new("Verify", Text::plain(words)));
-    line.into_iter().collect()
+    let is_told = headline.words.first() == Some(&Word::WrongValues);
+    let is_any = verify.failed > 0 || verify.stale > 0;
+    let counts = Some(wrong(document)).filter(|_| is_any && !is_told);
+    let first = verify.first.first().filter(|_| verify.failed > 0).map(|first| {
+        let more = if verify.first.len() > 1 { "; -v lists more" } else { "" };
+        format!("{}, first in {}{more}", first.why, first.key)
+    });
+    labelled("Verify", Tone::Plain, counts.into_iter().chain(first).map(Text::plain))
+}
+
+/// The messages of servers with errors, the commonest first.
+pub(crate) fn commonest_messages(document: &Document) -> Vec<(&str, u64)> {
+    let mut messages: Vec<(&str, u64)> =
+        document.error_messages.iter().map(|(words, count)| (words, *count)).collect();
+    messages.sort_by_key(|(_, count)| Reverse(*count));
+    messages
 }
 
 /// What servers said with errors, the commonest first, with a hint where a cause is known.
@@ -95,9 +114,7 @@ fn errors(document: &Document) -> Vec<Line> {
         lines.push(Line::new(label, Text::plain(words)));
     };
     if answered > 0 || noreply > 0 {
-        let mut messages: Vec<(&str, u64)> =
-            document.error_messages.iter().map(|(words, count)| (words, *count)).collect();
-        messages.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let messages = commonest_messages(document);
         let told = sum(messages.iter().map(|(_, count)| *count));
         messages
             .iter()
@@ -138,19 +155,21 @@ fn timeouts(document: &Document) -> Vec<Line> {
 /// The connections that servers refused.
 fn refused(document: &Document) -> Vec<Line> {
     let is_resp = document.plan.protocol.is_resp();
-    let lines = document.connections.refusals.iter().enumerate().map(|(place, refusal)| {
+    let words = document.connections.refusals.iter().map(|refusal| {
         let of =
             if document.plan.servers.len() > 1 { format!("{}: ", refusal.address) } else { String::new() };
-        Line::warning(if place == 0 { "Refused" } else { "" }, format!("{of}{}", refusal.words(is_resp)))
+        Text::plain(format!("{of}{}", refusal.words(is_resp)))
     });
-    lines.collect()
+    labelled("Refused", Tone::Warning, words)
 }
 
 /// The connections that were lost.
 fn lost(document: &Document) -> Vec<Line> {
     let connections = &document.connections;
-    // Those that were closed for a request that was not answered in time are told by its timeout.
-    if connections.lost <= faults(document, |fault| fault == Fault::Timeout) {
+    // Those that pummel closed for requests that were not answered in time are told by the timeouts.
+    let of_servers = faults(document, |fault| matches!(fault, Fault::Refused | Fault::Reset | Fault::Closed));
+    let timeouts = faults(document, |fault| fault == Fault::Timeout);
+    if connections.lost == 0 || of_servers == 0 && timeouts > 0 {
         return Vec::new();
     }
     let back = match connections.reconnected {
@@ -175,18 +194,21 @@ fn stopped(document: &Document) -> Vec<Line> {
         }
     };
     let mut words = format!("{subject} answered nothing {when}");
+    let busiest = document.ops.iter().max_by_key(|(_, op)| op.completed).map_or("", |(name, _)| name);
     // The second behind a stop works off what had waited.
     let is_apart = |interval: &&IntervalResult| {
         let (from_s, to_s) = (interval.at_s, interval.at_s + interval.seconds);
         document.stops.iter().all(|stop| to_s <= stop.from_s || from_s >= stop.to_s + 1.0)
     };
-    let p99 = document.intervals.iter().filter(is_apart).filter_map(|interval| {
-        let (_, op) = interval.ops.iter().max_by_key(|(_, op)| op.completed)?;
-        op.times.response_us.as_ref()?.p99
-    });
+    let p99 = document
+        .intervals
+        .iter()
+        .filter(is_apart)
+        .filter_map(|interval| interval.ops.get(busiest)?.times.response_us.as_ref()?.p99);
     let (least, most) = p99.fold((f64::INFINITY, 0.0_f64), |(least, most), us| (least.min(us), most.max(us)));
     if most > 0.0 {
-        words += &format!(". In the other seconds p99 was {} to {}", time(least), time(most));
+        let of = if document.ops.iter().len() > 1 { format!(" of {busiest}") } else { String::new() };
+        words += &format!(". In the other seconds p99{of} was {} to {}", time(least), time(most));
     }
     vec![Line::warning("Stopped", words)]
 }
@@ -201,7 +223,7 @@ fn restart(document: &Document) -> Vec<Line> {
             .map_or_else(String::new, |up_s| format!(": at the end it had been up for {up_s} s"));
         Some(format!("{} started anew during the run{up}", server.address))
     });
-    restarted.map(|words| Line::warning("Restart", words)).collect()
+    labelled("Restart", Tone::Warning, restarted.map(Text::plain))
 }
 
 /// The requests that were due and never sent, or had no reply at the end.
@@ -220,7 +242,9 @@ fn unsent(document: &Document) -> Vec<Line> {
     if parts.is_empty() {
         return Vec::new();
     }
-    vec![Line::new("Unsent", Text::plain(parts.join(", and ")))]
+    // Requests without a reply were sent.
+    let label = if totals.unsent > 0 || totals.unfinished == 0 { "Unsent" } else { "No reply" };
+    vec![Line::new(label, Text::plain(parts.join(", and ")))]
 }
 
 /// The misses with their causes, where those are known.
@@ -228,15 +252,21 @@ fn misses(document: &Document) -> Vec<Line> {
     document.misses_words().map(|words| Line::new("Misses", Text::plain(words))).into_iter().collect()
 }
 
-/// The agents that were lost.
+/// The agents that were lost, or left before the end.
 fn agents(document: &Document) -> Vec<Line> {
     let members = document.agents.iter().flat_map(|agents| &agents.members);
     let lost = members.filter_map(|member| {
         let lost = member.lost.as_ref()?;
-        let at = lost.at_s.map_or_else(String::new, |at_s| format!(" at {}", seconds(at_s)));
-        Some(format!("{} was lost{at} ({}); its requests until then are counted", member.name, lost.why))
+        let how = if lost.left { "left" } else { "was lost" };
+        Some(Text::plain(match lost.at_s {
+            Some(at_s) => {
+                let at = seconds(at_s);
+                format!("{} {how} at {at} ({}); its requests until then are counted", member.name, lost.why)
+            }
+            None => format!("{} {how} before the measurement ({})", member.name, lost.why),
+        }))
     });
-    lost.map(|words| Line::warning("Agents", words)).collect()
+    labelled("Agents", Tone::Warning, lost)
 }
 
 /// The server that has more than its part of the requests, or is slower than the others.
@@ -260,7 +290,10 @@ fn servers(document: &Document) -> Vec<Line> {
             share(most.completed, all)
         ));
     }
-    if let Some((slowest, mean)) = busiest(|server| server.service_us.p99.unwrap_or(0.0)) {
+    // A quantile that is not known falls among requests without an answer, and is no small one.
+    let are_known = servers.iter().all(|server| server.service_us.p99.is_some());
+    let slowest = busiest(|server| server.service_us.p99.unwrap_or(0.0)).filter(|_| are_known);
+    if let Some((slowest, mean)) = slowest {
         let p99 = slowest.service_us.p99.unwrap_or(0.0);
         parts.push(format!("{} took {} at p99 (mean {})", slowest.address, time(p99), time(mean)));
     }
@@ -278,15 +311,15 @@ fn others(document: &Document) -> Vec<Line> {
         (others as f64 > OTHERS_SHARE * all as f64)
             .then(|| format!("{} of the requests of {} came from others", share(others, all), server.address))
     });
-    lines.map(|words| Line::new("Others", Text::plain(words))).collect()
+    labelled("Others", Tone::Plain, lines.map(Text::plain))
 }
 
-/// The records that servers evicted, where no miss tells of it.
+/// The records that servers evicted; a load tells of them with its servers.
 fn evicted(document: &Document) -> Vec<Line> {
     let readings =
         document.evidence.iter().flat_map(|seen| &seen.servers).filter_map(|server| server.reading.as_ref());
     let evicted = sum(readings.filter_map(|reading| reading.counts.evictions));
-    if evicted == 0 {
+    if evicted == 0 || is_load(document) {
         Vec::new()
     } else {
         vec![Line::new("Evicted", Text::plain(counted(evicted, "record")))]

@@ -1,5 +1,7 @@
 //! The lines on what ran: the servers, how long, the connections, the load, the requests and the records.
 
+use std::collections::BTreeSet;
+
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, Depth, Group, Mix, Popularity, Route, Spawns, TracePace, Transport, Work,
@@ -7,7 +9,7 @@ use pummel_logic::plan::{
 use pummel_measure::measurement::Status;
 use pummel_measure::words::{counted, grouped};
 
-use super::counts::op_name;
+use super::counts::{is_load, op_name};
 use crate::document::Document;
 use crate::text::rate_words;
 use crate::view::cells::{plain, seconds};
@@ -35,10 +37,13 @@ pub(super) fn ran(document: &Document) -> Vec<Vec<String>> {
 /// The servers and what they speak.
 fn servers(document: &Document) -> String {
     let plan = &document.plan;
-    let reading =
-        document.evidence.iter().flat_map(|seen| &seen.servers).find_map(|server| server.reading.as_ref());
-    let software = reading.filter(|reading| !reading.software.is_empty());
-    let software = software.map(|reading| format!("{} {}", reading.software, reading.version));
+    let servers = document.evidence.iter().flat_map(|seen| &seen.servers);
+    let programs: BTreeSet<String> = servers
+        .filter_map(|server| server.reading.as_ref().filter(|reading| !reading.software.is_empty()))
+        .map(|reading| format!("{} {}", reading.software, reading.version))
+        .collect();
+    // Servers of several programs or versions are not told by one of them.
+    let software = programs.first().filter(|_| programs.len() == 1).cloned();
     let is_one = plan.servers.len() == 1;
     let protocol = Some(plan.protocol.name().to_owned()).filter(|_| is_one || software.is_none());
     let udp = (plan.transport == Transport::Udp).then(|| "UDP".to_owned());
@@ -70,24 +75,20 @@ fn names(servers: &[String]) -> String {
 }
 
 /// How long was measured, with the time that was asked for where the run ended before it.
-fn measured(document: &Document) -> String {
+pub(super) fn measured(document: &Document) -> String {
     let measured = seconds(document.seconds);
     let asked = document.plan.phases.iter().find(|phase| phase.recorded).and_then(|phase| phase.stop.time_ns);
     match asked {
         Some(asked_ns) if document.status != Status::Complete => {
             let asked_s = asked_ns as f64 / 1e9;
             if document.seconds < 0.99 * asked_s {
-                format!("{measured} of {}", seconds_plain(asked_s))
+                format!("{measured} of {} s", plain(asked_s))
             } else {
                 measured
             }
         }
         _ => measured,
     }
-}
-
-fn seconds_plain(seconds: f64) -> String {
-    format!("{} s", plain(seconds))
 }
 
 /// Connections, load, requests and records.
@@ -119,10 +120,10 @@ fn load(document: &Document) -> String {
             Work::Pause(_) => {}
         }
     }
-    if plan.trace().is_none() && !super::result::is_load(document) {
+    if plan.trace().is_none() && !is_load(document) {
         parts.push(records(document));
     }
-    if super::result::is_load(document) {
+    if is_load(document) {
         parts.push(format!("values {}", sizes(&plan.data.value_size)));
     }
     parts.join("; ")
@@ -142,7 +143,7 @@ fn clients(document: &Document, index: usize, group: &Group) -> String {
         return format!("clients that come {when}, at most {many}, {} each", counted(churn.calls, "request"));
     }
     let mut words = many;
-    if let Some(agents) = document.agents.as_ref().filter(|agents| agents.members.len() > 1) {
+    if let Some(agents) = document.agents.as_ref().filter(|agents| agents.members.len() > 1 && index == 0) {
         words += &format!(" from {} agents", agents.members.len());
     }
     match group.depth {
@@ -157,7 +158,7 @@ fn clients(document: &Document, index: usize, group: &Group) -> String {
         words += &format!(", {}", plan.route.name());
     }
     match &group.arrivals {
-        Arrivals::Closed if super::result::is_load(document) => {}
+        Arrivals::Closed if is_load(document) => {}
         Arrivals::Closed => words += ", closed loop",
         Arrivals::Poisson if plan.changes.is_nothing() && group.rate.is_some() => {
             words += &format!(", open loop at {}/s", plain(group.rate.unwrap_or_default()));
@@ -170,7 +171,8 @@ fn clients(document: &Document, index: usize, group: &Group) -> String {
             words += &format!(", open loop{}{pace}", rate_words(plan, index, group));
         }
     }
-    if plan.engine.threads > 1 {
+    // The threads are those of all groups together.
+    if plan.engine.threads > 1 && index + 1 == plan.groups.len().min(GROUPS_SHOWN_MAX) {
         words += &format!(", {}", counted(u64::from(plan.engine.threads), "thread"));
     }
     words

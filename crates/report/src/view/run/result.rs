@@ -1,16 +1,18 @@
 //! The result of a run in a sentence: the words in capitals with their reason, the rate, the hits and the errors.
 
-use pummel_logic::plan::{Group, Transport, Work};
+use pummel_logic::plan::{Group, Transport};
 use pummel_logic::protocol::Fault;
+use pummel_logic::protocol::udp::DatagramCounts;
 use pummel_logic::time::seconds as seconds_of;
 use pummel_measure::uncertainty::quantile_name;
-use pummel_measure::words::{counted, grouped, percent};
+use pummel_measure::words::{counted, grouped, percent, was};
 
-use super::counts::{asked_rate, faults, sum};
+use super::counts::{asked_rate, failed_share, faults, is_load, sum};
 use super::headline::{Headline, Word};
+use super::ran::measured;
 use crate::document::{Document, LoadedResult, OpResult, reads};
 use crate::text::byte_text;
-use crate::view::cells::{option_time, plain, rate, rate_interval, seconds, share, time};
+use crate::view::cells::{given_time, rate, rate_interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
 
 /// The share of errors from which on the rate is that of all requests that ended, and the share stands beside it.
@@ -33,13 +35,13 @@ pub(super) fn result(document: &Document, headline: &Headline) -> Text {
         }
         Word::Overloaded => {
             let text = text.and(Tone::Plain, ": ");
-            with_ends(overload(text, document), document)
+            with_ends(overload(text, document), document, false)
         }
         Word::Interrupted if document.seconds == 0.0 => {
             text.and(Tone::Plain, " before anything was measured")
         }
         Word::Interrupted => {
-            with_rate(text.and(Tone::Plain, format!(" after {}. ", after(document))), document)
+            with_rate(text.and(Tone::Plain, format!(" after {}. ", measured(document))), document)
         }
         word => {
             let reason = match word {
@@ -56,18 +58,11 @@ pub(super) fn result(document: &Document, headline: &Headline) -> Text {
             };
             let text = text.and(Tone::Plain, reason);
             match is_overloaded {
-                true => with_ends(overload(text, document), document),
+                true => with_ends(overload(text, document), document, false),
                 false => with_rate(text, document),
             }
         }
     }
-}
-
-/// Whether records are stored in the recorded phases, and nothing else is done.
-pub(super) fn is_load(document: &Document) -> bool {
-    let recorded = document.plan.phases.iter().filter(|phase| phase.recorded);
-    let mut loads = recorded.map(|phase| matches!(phase.work, Work::Load(_))).peekable();
-    loads.peek().is_some() && loads.all(|is_load| is_load)
 }
 
 /// The records that a load stored.
@@ -109,25 +104,16 @@ pub(super) fn fullness(document: &Document) -> Vec<Line> {
         .collect()
 }
 
-/// How long an interrupted run measured, of the time that was asked for.
-fn after(document: &Document) -> String {
-    let asked = document.plan.phases.iter().find(|phase| phase.recorded).and_then(|phase| phase.stop.time_ns);
-    let measured = seconds(document.seconds);
-    asked.map_or(measured.clone(), |asked_ns| format!("{measured} of {} s", plain(seconds_of(asked_ns))))
-}
-
-/// The share of the requests that ended as errors, without what servers said.
+/// The share of the requests that ended as errors, without what servers said: of those that were late where most were.
 fn failed(document: &Document) -> String {
-    let totals = &document.totals;
-    let ended = totals.ended();
-    let late = faults(document, |fault| matches!(fault, Fault::Timeout | Fault::Abandoned));
-    let share = share(totals.errors, ended);
-    match 2 * late > totals.errors {
+    let (share, is_late) = failed_share(document);
+    let ended = counted(document.totals.ended(), "request");
+    match is_late {
         true => {
-            let timeout = option_time(seconds_of(document.plan.timeout_ns));
-            format!("{share} of {} got no reply in time (--timeout {timeout})", counted(ended, "request"))
+            let timeout = given_time(seconds_of(document.plan.timeout_ns));
+            format!("{share} of {ended} got no reply in time (--timeout {timeout})")
         }
-        false => format!("{share} of {} were errors", counted(ended, "request")),
+        false => format!("{share} of {ended} were errors"),
     }
 }
 
@@ -151,7 +137,7 @@ fn overload(text: Text, document: &Document) -> Text {
 }
 
 /// The wrong values of a run that checked them.
-fn wrong(document: &Document) -> String {
+pub(super) fn wrong(document: &Document) -> String {
     let verify = &document.verify;
     let checked = grouped(verify.checked);
     let mut parts = Vec::new();
@@ -194,7 +180,12 @@ fn with_rate(text: Text, document: &Document) -> Text {
         Tone::Plain,
         match (asked, totals.rate_ci) {
             (Some(asked), _) => format!(" of {} asked", rate(asked)),
-            (None, Some(ends)) if document.plan.groups.iter().all(Group::is_closed_loop) => {
+            // The interval is that of all replies, and of no other rate.
+            (None, Some(ends))
+                if fills_rate == 0.0
+                    && !has_many
+                    && document.plan.groups.iter().all(Group::is_closed_loop) =>
+            {
                 format!(" ({})", rate_interval(ends))
             }
             (None, _) => String::new(),
@@ -204,18 +195,18 @@ fn with_rate(text: Text, document: &Document) -> Text {
         text = text.and(Tone::Plain, format!(", and {}/s that store misses", rate(fills_rate)));
     }
     let keys = of_reads(document, |op| op.keys);
-    if totals.keys_rate.is_some() && document.seconds > 0.0 {
+    if totals.keys_rate.is_some() && keys > 0 && document.seconds > 0.0 {
         text = text.and(Tone::Plain, format!(", {} keys/s read", rate(keys as f64 / document.seconds)));
     }
     if has_many {
         let share = share(answered_with_errors, ended);
         text = text.and(Tone::Plain, ", ").and(Tone::Warning, format!("{share} of them errors"));
     }
-    with_ends(text, document)
+    with_ends(text, document, has_many)
 }
 
-/// The text with the hits, the errors, and the values that were checked.
-fn with_ends(mut text: Text, document: &Document) -> Text {
+/// The text with the hits, the errors, and the values that were checked. `is_share_told`: the share of error replies stands already.
+fn with_ends(mut text: Text, document: &Document, is_share_told: bool) -> Text {
     let mut next = "; ";
     let mut parts: Vec<(Tone, String)> = Vec::new();
     let (hits, misses) = (of_reads(document, |op| op.hits), of_reads(document, |op| op.misses));
@@ -223,12 +214,15 @@ fn with_ends(mut text: Text, document: &Document) -> Text {
     if looked_up > 0 {
         parts.push((Tone::Plain, format!("{} hits", share(hits, looked_up))));
     }
-    parts.extend(errors(document));
+    parts.extend(errors(document, is_share_told));
     let verify = &document.verify;
     if verify.checked > 0 && verify.failed == 0 && verify.stale == 0 {
         parts.push((Tone::Plain, format!("{} right", counted(verify.checked, "value"))));
     }
-    if document.plan.transport == Transport::Udp && document.udp.is_some_and(|udp| udp.udp_timeout == 0) {
+    // Some misses look like lost datagrams, and of requests without a reply it is not known.
+    let has_lost_none = |udp: &DatagramCounts| udp.udp_timeout == 0 && udp.unclear_misses == 0;
+    let is_told = document.plan.transport == Transport::Udp && document.noreply_errors.is_none();
+    if is_told && document.udp.as_ref().is_some_and(has_lost_none) {
         parts.push((Tone::Plain, "no datagram lost".to_owned()));
     }
     for (tone, words) in parts {
@@ -244,17 +238,19 @@ fn of_reads(document: &Document, count: fn(&OpResult) -> u64) -> u64 {
 }
 
 /// The errors by what became of the requests; `no errors` where there were none.
-fn errors(document: &Document) -> Vec<(Tone, String)> {
+fn errors(document: &Document, is_share_told: bool) -> Vec<(Tone, String)> {
     let totals = &document.totals;
     let ended = totals.ended();
     let answered = faults(document, |fault| !fault.unanswered());
     let timeouts = faults(document, |fault| fault == Fault::Timeout);
     let lost = faults(document, |fault| fault.unanswered() && fault != Fault::Timeout);
+    // Errors of requests without a reply have a line of their own.
     if sum([answered, timeouts, lost]) == 0 {
-        return vec![(Tone::Plain, "no errors".to_owned())];
+        let is_without = document.noreply_errors.unwrap_or(0) == 0;
+        return is_without.then(|| (Tone::Plain, "no errors".to_owned())).into_iter().collect();
     }
     let mut parts = Vec::new();
-    if answered > 0 && (answered as f64) < MANY_ERRORS * ended as f64 {
+    if answered > 0 && !is_share_told {
         parts.push((Tone::Warning, format!("{} ({})", counted(answered, "error"), share(answered, ended))));
     }
     if timeouts > 0 {
@@ -280,9 +276,6 @@ pub(super) fn few_replies(document: &Document) -> Option<String> {
         (_, _, Some(mean)) => format!(", after {} on average", time(mean)),
         _ => String::new(),
     };
-    Some(format!("{} answered without error{words}", requests_were(totals.completed)))
-}
-
-fn requests_were(count: u64) -> String {
-    format!("{} {}", counted(count, "request"), if count == 1 { "was" } else { "were" })
+    let (many, was) = (counted(totals.completed, "request"), was(totals.completed));
+    Some(format!("{many} {was} answered without error{words}"))
 }

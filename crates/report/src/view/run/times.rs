@@ -8,7 +8,7 @@ use super::counts::{faults, op_name};
 use crate::document::{Document, Figure, FiveTimes, OpResult, TimeFigures};
 use crate::text::changes_note;
 use crate::view::cells::{interval, option_time, rate, time};
-use crate::view::{Cell, Column, Row, RowKind, Table};
+use crate::view::{Cell, Column, Note, Row, RowKind, Table};
 
 /// How much a view has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +52,9 @@ const LONGEST_ADVISED_S: f64 = 86_400.0;
 /// The name of all operations together.
 const ALL: &str = "all";
 
+/// The most parts of a measured phase that are shown.
+const PARTS_MAX: usize = 12;
+
 /// The name of the rows of intervals.
 const SURENESS: &str = "95 % sure";
 
@@ -63,7 +66,9 @@ pub(super) fn tables(document: &Document, wanted: Wanted) -> Vec<Table> {
             let ops = document.ops.iter();
             let all = (ops.len() != 1).then(|| five(document, ALL, &document.totals.times));
             let each = ops.map(|(name, op)| five(document, name, &op.times));
-            all.into_iter().chain(each).chain(parts(document)).collect()
+            // Everything has a table of the parts with more columns.
+            let parts = parts(document).filter(|_| wanted != Wanted::Everything);
+            all.into_iter().chain(each).chain(parts).collect()
         }
     }
 }
@@ -102,7 +107,6 @@ fn responses(document: &Document) -> Table {
 
 /// A row for each part of the measured phase, such as the stages of a rate; `None` where it has none.
 fn parts(document: &Document) -> Option<Table> {
-    const PARTS_MAX: usize = 12;
     let parts = document.phases.iter().take(PARTS_MAX);
     let rows: Vec<Row> =
         parts.map(|part| response_row(&part.name, part.totals.rate, &part.totals.times, &[])).collect();
@@ -120,7 +124,7 @@ fn five(document: &Document, name: &str, times: &FiveTimes) -> Table {
         rows.push(Row { name: span.name().to_owned(), cells: cells.to_vec(), kind: RowKind::Figures });
         rows.extend(sureness(figures, &FULL_TIMES, 0).filter(|_| document.stops.is_empty()));
     }
-    Table { name: name.to_owned(), columns: columns.to_vec(), rows }
+    Table { name: op_name(document, name), columns: columns.to_vec(), rows }
 }
 
 /// Names of the figures of the response of an operation, or of all, of which half or more is lag.
@@ -147,8 +151,8 @@ fn figure(figures: &TimeFigures, name: &str, lag: &[String]) -> Cell {
         "min" | "mean" | "stddev" => figures.plain(name).map_or_else(|| "-".to_owned(), time),
         quantile => match figures.at(quantile) {
             Figure::Known(us) => time(us),
-            Figure::Above(us) => format!("> {}", time(us)),
-            Figure::Absent => "-".to_owned(),
+            Figure::Above(us) if us > 0.0 => format!("> {}", time(us)),
+            Figure::Above(_) | Figure::Absent => "-".to_owned(),
         },
     };
     Cell { text, is_mostly_lag: lag.iter().any(|own| own == name) }
@@ -178,28 +182,33 @@ fn is_above(document: &Document) -> bool {
 }
 
 /// The sentences below the tables.
-pub(super) fn notes(document: &Document, wanted: Wanted) -> Vec<String> {
+pub(super) fn notes(document: &Document, wanted: Wanted, tables: &[Table]) -> Vec<Note> {
     let is_full = wanted != Wanted::Screen;
     let shown: &[Figures] = if is_full { &FULL_TIMES } else { &RESPONSE };
     let mut notes = Vec::new();
-    let marks = document.trust.iter().flat_map(|trust| {
-        trust.mostly_lag.iter().chain(trust.mostly_lag_of.iter().flat_map(|(_, names)| names))
-    });
-    if marks.into_iter().any(|name| shown.iter().any(|(own, _)| own == name)) {
-        notes.push("* mostly pummel's own delay".to_owned());
+    let marked = marked_columns(tables);
+    if !marked.is_empty() {
+        let text = "* mostly pummel's own delay".to_owned();
+        notes.push(Note { text, columns: marked, is_alternative: false });
     }
-    notes.extend(no_intervals(document).or_else(|| unbounded(document, shown)));
+    match no_intervals(document) {
+        Some(why) => notes.push(Note::of(why)),
+        None => notes.extend(unbounded(document, shown)),
+    }
     if is_above(document) && document.outcome != RunOutcome::Overloaded {
-        notes.push("> x: at least x, because it falls among the requests without a reply".to_owned());
+        notes.push(Note::of("> x: at least x, because it falls among the requests without a reply"));
     }
     if faults(document, |fault| !fault.unanswered()) > 0 {
-        notes.push("The times are those of requests without error".to_owned());
+        notes.push(Note::of("The times are those of requests without error"));
+    }
+    let parts_left_out = document.phases.len().saturating_sub(PARTS_MAX);
+    if parts_left_out > 0 && wanted != Wanted::Everything {
+        notes.push(Note::of(format!("{parts_left_out} more parts: -v")));
     }
     if is_full {
-        notes.push(
-            "response = wait + lag + service, request by request (not quantile by quantile)".to_owned(),
-        );
-        notes.push("reaction is in none of them".to_owned());
+        notes
+            .push(Note::of("response = wait + lag + service, request by request (not quantile by quantile)"));
+        notes.push(Note::of("reaction is in none of them"));
     }
     notes
 }
@@ -222,22 +231,34 @@ fn no_intervals(document: &Document) -> Option<String> {
     })
 }
 
-/// The first quantile on the screen without an upper end, with the time that would give one.
-fn unbounded(document: &Document, shown: &[Figures]) -> Option<String> {
+/// The headings of the columns in which a cell is mostly pummel's own delay.
+fn marked_columns(tables: &[Table]) -> Vec<String> {
+    let cells = tables
+        .iter()
+        .flat_map(|table| table.rows.iter().flat_map(|row| row.cells.iter().zip(&table.columns)));
+    cells.filter(|(cell, _)| cell.is_mostly_lag).map(|(_, column)| column.name.clone()).collect()
+}
+
+/// The quantiles without an upper end, each with the time that would give one; the first that is shown is said.
+fn unbounded(document: &Document, shown: &[Figures]) -> Vec<Note> {
     let response = document.totals.times.of_span(Span::Response);
-    let ends = response.ci.as_ref()?;
+    let Some(ends) = &response.ci else { return Vec::new() };
     let is_open = |name: &str| {
         let is_unanswered = response.ci_unanswered.iter().any(|own| own == name);
         ends.get(name).is_some_and(|ends| ends[1].is_none()) && !is_unanswered
     };
-    let (name, _) = shown.iter().find(|(name, _)| is_open(name))?;
-    let spells = response.spells.as_ref().and_then(|spells| spells.get(name)).copied();
-    let enough_s =
-        spells.filter(|spells| *spells > 0.0).map(|spells| document.seconds * SPELLS_ENOUGH / spells);
-    // What follows from very little is no advice.
-    let enough_s = enough_s.filter(|enough_s| *enough_s <= LONGEST_ADVISED_S);
-    let enough = enough_s.map(|enough_s| format!(": -t {} would give one", option_time(enough_s)));
-    Some(format!("{name} has no upper bound yet{}", enough.unwrap_or_default()))
+    let open = shown.iter().map(|(name, _)| *name).filter(|name| is_open(name));
+    let note = |name: &str| {
+        let spells = response.spells.as_ref().and_then(|spells| spells.get(name)).copied();
+        let enough_s =
+            spells.filter(|spells| *spells > 0.0).map(|spells| document.seconds * SPELLS_ENOUGH / spells);
+        // What follows from very little is no advice.
+        let enough_s = enough_s.filter(|enough_s| *enough_s <= LONGEST_ADVISED_S);
+        let enough = enough_s.map_or_else(String::new, |s| format!(": -t {} would give one", option_time(s)));
+        let text = format!("{name} has no upper bound yet{enough}");
+        Note { text, columns: vec![name.to_owned()], is_alternative: true }
+    };
+    open.map(note).collect()
 }
 
 /// An operation in one line, such as `get 4,530/s p50 12.7 us p99 176 us`.
