@@ -172,11 +172,12 @@ pub fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
         return Err(command.error(ErrorKind::InvalidSubcommand, message));
     }
     // Behind `explain` stands the command line of another command.
-    let name = words.iter().skip(1).filter_map(|word| word.to_str()).find(|word| *word != "explain");
+    let place = (1..words.len()).find(|place| words[*place] != "explain").unwrap_or(words.len());
+    let name = words.get(place).and_then(|word| word.to_str());
     let subcommand = name.and_then(|name| command.find_subcommand(name));
     let has_server =
         subcommand.is_some_and(|sub| sub.get_arguments().any(|arg| arg.get_long() == Some("server")));
-    if let Some(message) = other_tools::host_and_port(&words).filter(|_| has_server) {
+    if let Some(message) = other_tools::host_and_port(&words[place..]).filter(|_| has_server) {
         return Err(UsageError::Missing(message).into());
     }
     let mut matches = match command.try_get_matches_from_mut(&words) {

@@ -13,7 +13,7 @@ pub const STATUSES_WITHOUT_RUN: &str = "\
 Exit status:
   0    done
   1    failed; standard error says why
-  2    wrong usage";
+  2    wrong usage, or a file that is no result";
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use pummel_logic::secrets::masked_text;
+
 /// Subcommands of other tools, and the subcommand of pummel.
 pub const SUBCOMMANDS: [(&str, &str); 14] = [
     ("bench", "run"),
@@ -122,7 +124,10 @@ pub fn meaning(unknown: &str, words: &[OsString], known: &[String]) -> Option<St
         OPTIONS.iter().filter(|row| row.word == unknown && known.iter().any(|known| known == row.meant));
     let (row, translated) = rows.filter_map(|row| Some((row, translated(row.value, typed)?))).next()?;
     Some(match (typed, translated) {
-        (Some(typed), Some(value)) => format!("'{unknown} {typed}' is '{} {value}' here", row.meant),
+        (Some(typed), Some(value)) => {
+            let [typed, value] = [typed, &value].map(masked_text);
+            format!("'{unknown} {typed}' is '{} {value}' here", row.meant)
+        }
         _ => format!("'{unknown}' is '{}' here", row.meant),
     })
 }
@@ -167,8 +172,8 @@ fn translated(kind: OtherValue, typed: Option<&str>) -> Option<Option<String>> {
     }
 }
 
-/// What is to be typed instead of `-h HOST` and `-p PORT`, as redis-cli and others take them, where a command line has them. `-h`
-/// without a host is no such habit.
+/// What is to be typed instead of `-h HOST` and `-p PORT`, as redis-cli and others take them, where a command line has them. The first
+/// word is the subcommand. `-h` without a host is no such habit.
 pub fn host_and_port(words: &[OsString]) -> Option<String> {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     let words = &words[..end];
@@ -177,12 +182,17 @@ pub fn host_and_port(words: &[OsString]) -> Option<String> {
         words.iter().any(is).then(|| value_of(option, words)).flatten().filter(|value| !value.is_empty())
     };
     let (host, port) = (short("-h"), short("-p"));
+    // The host of a server that stands in --server or alone, without the port that `-p` stands for.
     let server = || {
-        words
-            .windows(2)
-            .find(|pair| pair[0] == "-s" || pair[0] == "--server")
-            .and_then(|pair| pair[1].to_str())
+        let named =
+            words.windows(2).find(|pair| pair[0] == "-s" || pair[0] == "--server").map(|pair| &pair[1]);
+        let alone = || words.get(1).filter(|word| !word.to_str().is_some_and(|word| word.starts_with('-')));
+        let server = named.or_else(alone)?.to_str()?;
+        let (host, port) = server.rsplit_once(':').unwrap_or((server, ""));
+        let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
+        Some(masked_text(if is_port { host } else { server }))
     };
+    let host = host.map(masked_text);
     match (host, port) {
         (None, None) => None,
         (Some(host), None) => {
@@ -192,7 +202,7 @@ pub fn host_and_port(words: &[OsString]) -> Option<String> {
             Some(format!("'-h' is help and takes no host, and there is no '-p': write '-s {host}:{port}'"))
         }
         (None, Some(port)) => {
-            let host = server().unwrap_or("127.0.0.1");
+            let host = server().unwrap_or_else(|| "127.0.0.1".to_owned());
             Some(format!("there is no '-p': the port stands behind the host: write '-s {host}:{port}'"))
         }
     }
@@ -235,6 +245,7 @@ mod tests {
             ("-P", "run -P16", "'-P 16' is '--depth 16' here"),
             ("-a", "run -a secret", "'-a' is '--password-file' here"),
             ("--port", "run --port 5", "'--port' is '--server' here"),
+            ("-u", "run -u redis://:S3CRET@a", "'-u redis://:***@a' is '--server redis://:***@a' here"),
         ] {
             assert_eq!(meaning(unknown, &words(line), &known).as_deref(), Some(told), "{line}");
         }
@@ -252,6 +263,9 @@ mod tests {
             ("run -hcache1", "write '-s cache1'"),
             ("run -s cache1 -p 6379", "write '-s cache1:6379'"),
             ("run -p6379", "write '-s 127.0.0.1:6379'"),
+            ("run cache1 -p 6379", "write '-s cache1:6379'"),
+            ("run cache1:1 -p 6379", "write '-s cache1:6379'"),
+            ("run -h redis://:S3CRET@a", "write '-s redis://:***@a'"),
         ] {
             assert!(host_and_port(&words(line)).is_some_and(|said| said.contains(told)), "{line}");
         }

@@ -404,12 +404,6 @@ impl Label {
 }
 
 impl Document {
-    /// The word and the evidence of an outcome that is not well, such as `FAILED: 99 % of 1,000 requests were errors`.
-    pub fn outcome_words(&self) -> Option<String> {
-        let headline = self.outcome.headline()?;
-        Some(self.outcome_says.as_ref().map_or(headline.to_owned(), |says| format!("{headline}: {says}")))
-    }
-
     /// The document of a report.
     pub fn of(report: &Report<'_>) -> Document {
         let Report { plan, measurement, summary, front, build } = *report;

@@ -4,6 +4,7 @@ use maud::{Markup, PreEscaped, html};
 use pummel_logic::plan::Plan;
 
 use super::svg::{WORDS_MAX, cut_name};
+use crate::view::{Line, Tone};
 
 /// Characters beyond which the words of a cell are a sentence.
 const SENTENCE: usize = 36;
@@ -124,6 +125,24 @@ pub fn fields(fields: &[(&str, String)]) -> Markup {
     html! {
         @if !each.is_empty() {
             dl { @for (name, words) in each { dt { (name) } dd { (breakable(words)) } } }
+        }
+    }
+}
+
+/// Labelled lines of a view. Labels that are left out are those of the line above.
+pub fn lines_of(lines: &[Line]) -> Markup {
+    html! {
+        @if !lines.is_empty() {
+            dl { @for line in lines {
+                @if !line.label.is_empty() { dt { (line.label) } }
+                dd { @for span in &line.text.0 {
+                    @match span.tone {
+                        Tone::Plain | Tone::Dim => (breakable(&span.words)),
+                        Tone::Figure => strong { (breakable(&span.words)) },
+                        Tone::Alarm | Tone::Warning => strong.bad { (breakable(&span.words)) },
+                    }
+                } }
+            } }
         }
     }
 }

@@ -37,6 +37,7 @@ use ring::digest::{SHA256, digest};
 use self::svg::{WORDS_MAX, cut_name};
 use crate::document::{CurveDocument, Document};
 use crate::stored::base64_of;
+use crate::view::run::result_words;
 use crate::{VERSION, json};
 
 pub use self::compared::{ComparedSides, of_comparison, of_pair, render_pair};
@@ -77,7 +78,7 @@ pub fn render_series(curve: &CurveDocument) -> Vec<u8> {
 /// The page of a run.
 pub fn of_run(document: &Document, options: &PageOptions) -> Vec<u8> {
     let heading = Heading {
-        headline: words::headline(document),
+        headline: result_words(document),
         subject: words::subject(document),
         badges: words::badges(document),
     };

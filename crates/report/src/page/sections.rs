@@ -10,7 +10,7 @@ use pummel_measure::words::{counted, percent};
 
 use super::axis::{known_time, time};
 use super::data::{self, PageData};
-use super::frame::{Framed, details, fields, figure as figure_of, how, plan_text, section, table};
+use super::frame::{Framed, details, fields, figure as figure_of, how, lines_of, plan_text, section, table};
 use super::heat::{self, COLUMNS_MAX};
 use super::rate::{self, RateColumn, RatePlan};
 use super::svg::{WORDS_MAX, cut_name, in_layouts};
@@ -22,6 +22,7 @@ use crate::document::{
 };
 use crate::numbers::{grouped, number};
 use crate::stored::PAGE_DATA;
+use crate::view::run::{Wanted, asked_rate, view};
 
 /// Rows of a table below a picture at most.
 const ROWS_MAX: usize = 60;
@@ -36,7 +37,7 @@ const MACHINES_SHOWN_MAX: usize = 8;
 pub fn of_run(document: &Document, has_service_heat: bool) -> Markup {
     let length_s = length_of(document);
     html! {
-        (answers(document))
+        (answers_below(document))
         (requests(document))
         (phases(document))
         (cache(document))
@@ -53,19 +54,23 @@ pub fn of_run(document: &Document, has_service_heat: bool) -> Markup {
     }
 }
 
-/// What a result says of itself.
+/// What a result says of itself, in the words of the screen.
 pub fn answers(document: &Document) -> Markup {
-    let trust = document.trust.as_ref().map_or(String::new(), |trust| trust.says.clone());
-    let limit = document.limit_line().unwrap_or_default();
+    html! { (lines_of(&view(document, Wanted::Everything).lines)) (surroundings_of_answers(document)) }
+}
+
+/// What a result says of itself below a headline that is its first line already.
+fn answers_below(document: &Document) -> Markup {
+    html! { (lines_of(&view(document, Wanted::Everything).lines[1..])) (surroundings_of_answers(document)) }
+}
+
+/// The resources that were used, and why there are no intervals.
+fn surroundings_of_answers(document: &Document) -> Markup {
     let resources = document.verdict.iter().flat_map(|verdict| &verdict.headroom);
     let used: Vec<String> =
         resources.map(|used| format!("{} {}", used.resource, percent(used.used_percent / 100.0))).collect();
     fields(&[
-        ("Reason", document.reason.clone().unwrap_or_default()),
-        ("Trust", trust),
-        ("Limit", limit),
         ("Used", used.join(", ")),
-        ("Not steady", document.unsteady_line().unwrap_or_default()),
         ("No intervals", document.certainty_missing.clone().unwrap_or_default()),
     ])
 }
@@ -373,7 +378,7 @@ fn rates(document: &Document) -> Markup {
     let length_s = length_of(document);
     let is_complete = document.status == Status::Complete;
     let planned_s = series::planned_s(document).filter(|_| !is_complete).unwrap_or(0.0);
-    let asked = series::asked_rate(document);
+    let asked = asked_rate(document);
     let parts = document.phases.iter().map(|phase| (phase.at_s, phase.name.clone())).collect();
     let plan = RatePlan { asked, parts, planned_s };
     let picture = in_layouts(|layout| rate::draw(layout, "rate", &columns, length_s, &plan, &statement));

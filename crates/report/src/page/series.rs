@@ -174,12 +174,6 @@ pub fn rates_of(document: &Document) -> Vec<RateColumn> {
     columns.collect()
 }
 
-/// The rate that all clients were asked for together; `None` where some were not given one.
-pub fn asked_rate(document: &Document) -> Option<f64> {
-    let rates = document.plan.groups.iter().map(|group| group.rate);
-    rates.sum::<Option<f64>>().filter(|rate| *rate > 0.0)
-}
-
 /// Whether the measured phase stores keys that its reads missed, beside the requests that it was asked for.
 pub fn fills_misses(document: &Document) -> bool {
     let recorded = document.plan.phases.iter().filter(|phase| phase.recorded);

@@ -9,6 +9,7 @@ use super::series;
 use super::words::{figure, limit_name};
 use crate::document::{Document, Figure};
 use crate::numbers::{grouped, number};
+use crate::view::run::asked_rate;
 
 /// One figure with its name, and what stands below it.
 struct Tile {
@@ -44,7 +45,7 @@ pub fn tiles(document: &Document) -> Markup {
 
 fn rate(document: &Document) -> Tile {
     let ends = document.totals.rate_ci.map(|[low, high]| format!("{}..{}", number(low), number(high)));
-    let note = match series::asked_rate(document) {
+    let note = match asked_rate(document) {
         Some(asked) => format!("of {} asked", number(asked)),
         None => ends.unwrap_or_default(),
     };
@@ -79,6 +80,7 @@ fn errors(document: &Document) -> Tile {
     let (errors, unanswered) = (document.totals.errors, series::unanswered(document));
     let value = if errors == 0 { "none".to_owned() } else { grouped(errors) };
     let note = match unanswered {
+        0 if document.totals.requests == 0 => String::new(),
         0 => "every request was answered".to_owned(),
         some => format!("{} without an answer", grouped(some)),
     };

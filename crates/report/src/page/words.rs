@@ -7,47 +7,16 @@ use pummel_measure::words::counted;
 use super::anatomy::{Band, ENOUGH};
 use super::axis::time;
 use super::heat::HeatColumn;
-use super::series::{asked_rate, looked_up, unanswered};
+use super::series::unanswered;
 use super::svg::cut_name;
 use crate::document::{CurveDocument, Document, Figure, OpResult};
-use crate::numbers::{grouped, number};
+use crate::numbers::grouped;
 
 /// Servers that a headline names at most.
 const SERVERS_NAMED: usize = 3;
 
 /// Characters of a server's name in a headline at most.
 const SERVER_CHARS_MAX: usize = 48;
-
-/// The one sentence of a run, which is its title too: how it ended, and what came out.
-pub fn headline(document: &Document) -> String {
-    if let Some(words) = document.outcome_words().filter(|_| document.outcome_says.is_some()) {
-        return words;
-    }
-    let ended = match document.status {
-        Status::Complete => document.outcome.headline(),
-        Status::Partial => Some("PARTIAL"),
-        Status::Interrupted => Some("INTERRUPTED"),
-    };
-    let ended = ended.map_or(String::new(), |word| format!("{word}: "));
-    let totals = &document.totals;
-    if totals.completed == 0 {
-        return format!("{ended}no request was completed");
-    }
-    let asked = asked_rate(document).map_or(String::new(), |asked| format!(" of {} asked", number(asked)));
-    let (found, keys) = looked_up(document);
-    let hits = match keys {
-        0 => String::new(),
-        keys => format!("{:.1} % hits, ", 100.0 * found as f64 / keys as f64),
-    };
-    let errors = match (totals.errors, unanswered(document)) {
-        (0, 0) => "no errors".to_owned(),
-        (errors, 0) => format!("{} errors", grouped(errors)),
-        (errors, silent) => {
-            format!("{} errors, {} requests without an answer", grouped(errors), grouped(silent))
-        }
-    };
-    format!("{ended}{} req/s{asked}; {hits}{errors}", number(totals.rate))
-}
 
 /// The servers of a run, and how long it measured.
 pub fn subject(document: &Document) -> String {

@@ -170,10 +170,11 @@ fn answers(closed: &Seen, open: &Seen) -> String {
             time_text(half),
             time_text(most)
         ),
-        _ => format!(
+        (RunOutcome::Overloaded, ..) => format!(
             "Open loop at {asked}/s: the server did not keep up; {} were answered.\n",
             rate_text(open.rate)
         ),
+        _ => format!("Open loop at {asked}/s: {} were answered.\n", rate_text(open.rate)),
     };
     if !open.is_trusted {
         text += "Part of these times is pummel's own delay: Trust, above, says how much.\n";
@@ -309,7 +310,10 @@ mod tests {
             "Closed loop: 163,000 req/s. The limit was the server: its one thread was full.\n\
              Open loop at 20,000/s: half were answered within 27.2 us, 99 % within 246 us.\n"
         );
-        let slow = Seen { rate: 9_512.0, p99: Quantile::Above(1_000_000), is_trusted: false, ..SEEN };
+        let unknown = Seen { rate: 19_900.0, p99: Quantile::Above(1_000_000), ..SEEN };
+        assert!(answers(&SEEN, &unknown).ends_with("Open loop at 20,000/s: 19,900/s were answered.\n"));
+        let outcome = RunOutcome::Overloaded;
+        let slow = Seen { rate: 9_512.0, p99: unknown.p99, outcome, is_trusted: false, ..SEEN };
         let said = answers(&Seen { limit: Limit::Generator, row: "shared-cpu", ..SEEN }, &slow);
         assert_eq!(
             said,

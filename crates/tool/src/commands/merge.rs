@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use crate::build_info::BUILD;
-use crate::commands::stored::load;
+use crate::commands::stored::{load, refuse_file};
 use crate::exit_status::{Exit, answer};
 use crate::job::{InputFile, UsageError, check_places};
 use crate::output::Output;
@@ -40,8 +40,8 @@ Examples:
 
 Exit status:
   0    written
-  1    the results do not belong together, or a file is no result
-  2    wrong usage, or a file is the result of several runs";
+  1    the results do not belong together, or the sum cannot be written
+  2    wrong usage, or a file is no result or that of several runs";
 
 /// Writes the sum of results, or all of them as repetitions.
 pub fn merge(args: &MergeArgs) -> Exit {
@@ -53,6 +53,7 @@ pub fn merge(args: &MergeArgs) -> Exit {
     match results(args).and_then(|results| written(args, &results).map_err(Refusal::Failed)) {
         Ok(()) => Exit::Complete,
         Err(Refusal::Usage(error)) => answer(&error.into()),
+        Err(Refusal::NoResult(file, why)) => refuse_file(&file, &why),
         Err(Refusal::Failed(why)) => {
             say(format_args!("error: {why}"));
             Exit::Failed
@@ -64,6 +65,8 @@ pub fn merge(args: &MergeArgs) -> Exit {
 enum Refusal {
     /// A file is the result of several runs.
     Usage(UsageError),
+    /// A file is no result, and why.
+    NoResult(PathBuf, String),
     /// Something else is wrong, in a sentence.
     Failed(String),
 }
@@ -73,7 +76,7 @@ fn results(args: &MergeArgs) -> Result<Vec<(String, Document)>, Refusal> {
     let mut results: Vec<(String, Document)> = Vec::with_capacity(args.files.len());
     for file in &args.files {
         let name = file.display().to_string();
-        match load(file).map_err(|why| Refusal::Failed(format!("'{name}': {why}")))?.stored {
+        match load(file).map_err(|why| Refusal::NoResult(file.clone(), why))?.stored {
             ResultDocument::Run(document) => results.push((name, *document)),
             other => {
                 let command = other.command();

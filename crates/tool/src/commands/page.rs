@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 
-use crate::commands::stored::{StoredResult, load};
+use crate::commands::stored::{StoredResult, load, refuse_file};
 use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
 use crate::job::{InputFile, check_places};
 use crate::output::Output;
@@ -73,10 +73,7 @@ pub fn report(args: &PageArgs) -> Exit {
     }
     let StoredResult { json, stored } = match load(&args.file) {
         Ok(result) => result,
-        Err(why) => {
-            say(format_args!("error: '{}': {why}", args.file.display()));
-            return Exit::Failed;
-        }
+        Err(why) => return refuse_file(&args.file, &why),
     };
     let options = PageOptions { title: args.title.clone(), embed: args.embed };
     let page = match &stored {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use pummel_measure::recorder::Span;
 
-use crate::commands::stored::{StoredResult, load};
+use crate::commands::stored::{StoredResult, load, refuse_file};
 use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
 use crate::job::UsageError;
 use crate::output::{print, print_screen};
@@ -88,10 +88,7 @@ pub fn show(args: &ShowArgs) -> Exit {
     }
     let StoredResult { json, stored } = match load(&args.file) {
         Ok(result) => result,
-        Err(why) => {
-            say(format_args!("error: '{}': {why}", args.file.display()));
-            return Exit::Failed;
-        }
+        Err(why) => return refuse_file(&args.file, &why),
     };
     match (&stored, args.format) {
         (_, ShowFormat::Json) => out(&json),

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::exit_status::Exit;
+use crate::stderr::{say, visible};
 use pummel_report::stored::{ResultDocument, STORED_MAX_BYTES, json_of, read};
 
 /// A stored result with the JSON that it was read from.
@@ -12,6 +14,12 @@ pub struct StoredResult {
     pub json: Vec<u8>,
     /// What the JSON holds.
     pub stored: ResultDocument,
+}
+
+/// Says that a file is no result, which is wrong usage.
+pub fn refuse_file(path: &Path, why: &str) -> Exit {
+    say(format_args!("error: '{}': {why}", visible(&path.display().to_string())));
+    Exit::Usage
 }
 
 /// Reads the result in a file: JSON, JSON packed by gzip, or a report page; `-` is standard input.

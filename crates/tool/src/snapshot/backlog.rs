@@ -74,6 +74,8 @@ pub struct IntervalEnd {
     pub due: f64,
     /// Requests that ended in the interval, or were left out.
     pub ended: u64,
+    /// Those of them that were answered, with an error too.
+    pub answered: u64,
     /// Mean response of the requests that were answered in it, in nanoseconds; `None` where none was.
     pub response_ns: Option<f64>,
     /// Mean number of slots that its answered requests took.
@@ -89,6 +91,8 @@ pub struct BacklogPoint {
     pub due: f64,
     /// Requests that had ended until then.
     pub ended: u64,
+    /// Requests that had been answered until then, with an error too.
+    pub answered: u64,
     /// Requests that were due and had not ended.
     pub behind: u64,
     /// Whether they are more than what may be outstanding, or than chance makes of it.
@@ -111,7 +115,7 @@ pub enum Trend {
 pub struct Rates {
     /// Requests per second that are due.
     pub asked: f64,
-    /// Requests per second that end.
+    /// Requests per second that are answered, with an error too.
     pub answered: f64,
 }
 
@@ -142,6 +146,7 @@ impl Backlog {
     pub fn follow(&mut self, open: &OpenLoop, interval: IntervalEnd) {
         let before = self.points.back().copied().unwrap_or_default();
         let ended = before.ended + interval.ended;
+        let answered = before.answered + interval.answered;
         let (due, due_within) = (interval.due, interval.due - before.due);
         let length_s = seconds(interval.end_ns.saturating_sub(before.end_ns));
         let rate = if length_s > 0.0 { due_within / length_s } else { 0.0 };
@@ -170,8 +175,14 @@ impl Backlog {
                 (counted.max(0.0), counted > room + chance / 2.0 && is_over)
             }
         };
-        let point =
-            BacklogPoint { end_ns: interval.end_ns, due, ended, behind: behind.round() as u64, is_queue };
+        let point = BacklogPoint {
+            end_ns: interval.end_ns,
+            due,
+            ended,
+            answered,
+            behind: behind.round() as u64,
+            is_queue,
+        };
         if interval.ended > 0 || due_within < SILENT_DUE {
             self.heard_ns = interval.end_ns;
         }
@@ -241,7 +252,7 @@ impl Backlog {
         let per_second = |requests: f64| requests / seconds(time_ns);
         Some(Rates {
             asked: per_second(now.due - begin.due),
-            answered: per_second((now.ended - begin.ended) as f64),
+            answered: per_second((now.answered - begin.answered) as f64),
         })
     }
 
@@ -312,6 +323,7 @@ mod tests {
                     end_ns,
                     due: self.rate * second as f64,
                     ended: within.len() as u64,
+                    answered: within.len() as u64,
                     response_ns: (!within.is_empty()).then(|| sum as f64 / within.len() as f64),
                     slots_taken: 50.0,
                 };
@@ -322,6 +334,20 @@ mod tests {
             }
             (backlog, figures)
         }
+    }
+
+    #[test]
+    fn requests_that_ended_without_an_answer_are_not_told_as_answered() {
+        let mut backlog = Backlog::default();
+        for second in 1..=6 {
+            let (end_ns, due) = (second * SECOND, 2_000.0 * second as f64);
+            let response_ns = Some(0.5e9 * second as f64);
+            let interval =
+                IntervalEnd { end_ns, due, ended: 1_000, answered: 600, response_ns, slots_taken: 50.0 };
+            backlog.follow(&OPEN, interval);
+        }
+        let rates = backlog.overload().expect("the backlog grows");
+        assert_eq!((rates.asked.round(), rates.answered.round()), (2_000.0, 600.0));
     }
 
     #[test]
@@ -383,8 +409,14 @@ mod tests {
             let due = 20_000.0 * second as f64;
             let ended = if second == 1 { 19_000 } else { 20_000 };
             let response_ns = Some(0.05 * SECOND as f64);
-            let interval =
-                IntervalEnd { end_ns: second * SECOND, due, ended, response_ns, slots_taken: 1_000.0 };
+            let interval = IntervalEnd {
+                end_ns: second * SECOND,
+                due,
+                ended,
+                answered: ended,
+                response_ns,
+                slots_taken: 1_000.0,
+            };
             backlog.follow(&open, interval);
             assert_eq!(backlog.now().map(|now| (now.behind, now.is_queue)), Some((1_000, false)));
         }

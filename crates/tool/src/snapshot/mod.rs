@@ -585,10 +585,14 @@ impl Snapshot {
         };
         let (answered, response_ns) = sum(Span::Response);
         let length_ns = slice.length_ns().max(1) as f64;
+        let counts = slice.counts();
+        let faults = Fault::ALL.into_iter().filter(|fault| fault.unanswered());
+        let unanswered: u64 = faults.map(|fault| counts.errors(fault)).sum();
         let interval = IntervalEnd {
             end_ns: slice.end_ns,
             due,
-            ended: slice.counts().ended() + slice.counters.skipped.requests,
+            ended: counts.ended() + slice.counters.skipped.requests,
+            answered: counts.ended() - unanswered,
             response_ns: (answered > 0).then(|| response_ns / answered as f64),
             slots_taken: (sum(Span::Service).1 + sum(Span::Lag).1) / length_ns,
         };

@@ -102,7 +102,7 @@ fn what_is_no_result_is_refused_with_what_it_is() {
         for command in ["show", "report"] {
             let output = call(&[command, "-"], input);
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!((output.status.code(), said.starts_with(words)), (Some(1), true), "{said}");
+            assert_eq!((output.status.code(), said.starts_with(words)), (Some(2), true), "{said}");
         }
     }
     let usage = call(&["show", "-", "--op", "get"], b"");

@@ -35,7 +35,7 @@ pub(super) fn is_load(document: &Document) -> bool {
 }
 
 /// Requests per second that were asked for; `None` in a closed loop, and where the rate changes.
-pub(super) fn asked_rate(document: &Document) -> Option<f64> {
+pub(crate) fn asked_rate(document: &Document) -> Option<f64> {
     let plan = &document.plan;
     let is_constant =
         plan.changes.rate.is_none() && plan.changes.burst.is_none() && document.steered.is_none();

@@ -14,6 +14,7 @@ mod tests;
 use super::{Line, Note, Text, View};
 use crate::document::Document;
 
+pub(crate) use self::counts::asked_rate;
 pub use self::headline::{Headline, Word};
 pub(crate) use self::notices::{MESSAGES_MAX, commonest_messages};
 pub use self::times::Wanted;
@@ -54,6 +55,11 @@ pub fn view(document: &Document, wanted: Wanted) -> View {
         false => result::few_replies(document).filter(|_| !is_load).map(Note::of).into_iter().collect(),
     };
     View { ran: ran::ran(document), lines, tables, notes }
+}
+
+/// The sentence behind `Result`.
+pub fn result_words(document: &Document) -> String {
+    result::result(document, &Headline::of(document)).words()
 }
 
 /// The first notices, and a line that says how many there are beyond.

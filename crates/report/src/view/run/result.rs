@@ -168,6 +168,10 @@ fn not_sure(document: &Document) -> String {
 fn with_rate(text: Text, document: &Document) -> Text {
     let totals = &document.totals;
     let ended = totals.ended();
+    if ended == 0 {
+        let text = text.and(Tone::Plain, "No request was completed");
+        return if totals.requests == 0 { text } else { with_ends(text, document, false) };
+    }
     let answered_with_errors = faults(document, |fault| !fault.unanswered());
     let has_many = answered_with_errors as f64 >= MANY_ERRORS * ended as f64 && answered_with_errors > 0;
     let fills_rate = fills(document) as f64 / document.seconds.max(f64::MIN_POSITIVE);
