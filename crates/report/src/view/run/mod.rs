@@ -9,6 +9,8 @@ mod result;
 mod times;
 
 #[cfg(test)]
+mod screens;
+#[cfg(test)]
 mod tests;
 
 use super::{Line, Note, Text, View};

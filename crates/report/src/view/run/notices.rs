@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 
 use pummel_logic::protocol::Fault;
 use pummel_measure::uncertainty::quantile_name;
-use pummel_measure::words::{counted, grouped, was};
+use pummel_measure::words::{counted, grouped, percent, was};
 
 use super::counts::{faults, is_load, sum};
 use super::headline::{Headline, Word};
 use super::result::wrong;
-use crate::document::{Document, FailOnAnswer, GoalOutcome, IntervalResult, ServerRequestsResult};
+use crate::document::{Document, FailOnAnswer, GoalOutcome, IntervalResult};
 use crate::view::cells::{interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
 
@@ -275,29 +275,47 @@ fn servers(document: &Document) -> Vec<Line> {
     if servers.len() < 2 {
         return Vec::new();
     }
-    let busiest = |of: fn(&ServerRequestsResult) -> f64| {
-        let mean = servers.iter().map(of).sum::<f64>() / servers.len() as f64;
-        let most = servers.iter().max_by(|one, other| of(one).total_cmp(&of(other)))?;
-        (of(most) > OUT_OF_BALANCE * mean && mean > 0.0).then_some((most, mean))
-    };
-    let mut parts = Vec::new();
-    if let Some((most, mean)) = busiest(|server| server.completed as f64) {
-        let all = sum(servers.iter().map(|server| server.completed));
+    let completed: Vec<Option<f64>> = servers.iter().map(|server| Some(server.completed as f64)).collect();
+    let all = sum(servers.iter().map(|server| server.completed));
+    let requests = out_of_balance(&completed).map(|(most, mean)| {
         let mean = share((mean.round() as u64).min(all), all);
-        parts.push(format!(
-            "{} got {} of the requests (mean {mean})",
-            most.address,
-            share(most.completed, all)
-        ));
+        (most, format!("got {} of the requests (mean {mean})", share(servers[most].completed, all)))
+    });
+    let cpus: Vec<Option<f64>> = servers.iter().map(|server| cpus_of(document, &server.address)).collect();
+    let cpu = out_of_balance(&cpus).map(|(most, mean)| {
+        let [most_share, mean] = [cpus[most].unwrap_or(0.0), mean].map(percent);
+        (most, format!("used {most_share} of a CPU (mean {mean})"))
+    });
+    let tails: Vec<Option<f64>> = servers.iter().map(|server| server.service_us.p99).collect();
+    let tail = out_of_balance(&tails).map(|(most, mean)| {
+        (most, format!("took {} at p99 (mean {})", time(tails[most].unwrap_or(0.0)), time(mean)))
+    });
+    let mut text = String::new();
+    let mut named = None;
+    for (most, words) in [requests, cpu, tail].into_iter().flatten() {
+        text += &match named {
+            Some(place) if place == most => format!(" and {words}"),
+            Some(_) => format!("; {} {words}", servers[most].address),
+            None => format!("{} {words}", servers[most].address),
+        };
+        named = Some(most);
     }
-    // A quantile that is not known falls among requests without an answer, and is no small one.
-    let are_known = servers.iter().all(|server| server.service_us.p99.is_some());
-    let slowest = busiest(|server| server.service_us.p99.unwrap_or(0.0)).filter(|_| are_known);
-    if let Some((slowest, mean)) = slowest {
-        let p99 = slowest.service_us.p99.unwrap_or(0.0);
-        parts.push(format!("{} took {} at p99 (mean {})", slowest.address, time(p99), time(mean)));
-    }
-    if parts.is_empty() { Vec::new() } else { vec![Line::new("Servers", Text::plain(parts.join("; ")))] }
+    if text.is_empty() { Vec::new() } else { vec![Line::new("Servers", Text::plain(text))] }
+}
+
+/// The place of the greatest figure and the mean of all, where it is out of balance. A figure that is not known may be any.
+fn out_of_balance(figures: &[Option<f64>]) -> Option<(usize, f64)> {
+    let figures: Vec<f64> = figures.iter().copied().collect::<Option<_>>()?;
+    let mean = figures.iter().sum::<f64>() / figures.len() as f64;
+    let (place, most) = figures.iter().enumerate().max_by(|one, other| one.1.total_cmp(other.1))?;
+    (*most > OUT_OF_BALANCE * mean && mean > 0.0).then_some((place, mean))
+}
+
+/// CPUs that a server used while it was read, by its own account.
+fn cpus_of(document: &Document, address: &str) -> Option<f64> {
+    let servers = document.evidence.iter().flat_map(|seen| &seen.servers);
+    let reading = servers.into_iter().find(|server| server.address == address)?.reading.as_ref()?;
+    Some(reading.cpu_s? / reading.seconds).filter(|cpus| cpus.is_finite() && !reading.restarted)
 }
 
 /// The requests of others that servers answered meanwhile.

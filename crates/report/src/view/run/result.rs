@@ -281,5 +281,6 @@ pub(super) fn few_replies(document: &Document) -> Option<String> {
         _ => String::new(),
     };
     let (many, was) = (counted(totals.completed, "request"), was(totals.completed));
-    Some(format!("{many} {was} answered without error{words}"))
+    let how = if failed_share(document).1 { "in time" } else { "without error" };
+    Some(format!("{many} {was} answered {how}{words}"))
 }

@@ -99,7 +99,7 @@ fn responses(document: &Document) -> Table {
         let totals = &document.totals;
         rows.push(response_row(ALL, totals.rate, &totals.times, lag_of(document, ALL)));
     }
-    if document.stops.is_empty() {
+    if has_intervals(document) {
         rows.extend(sureness(document.totals.times.of_span(Span::Response), &RESPONSE, 1));
     }
     Table { name: "response".to_owned(), columns: response_columns(), rows }
@@ -122,7 +122,7 @@ fn five(document: &Document, name: &str, times: &FiveTimes) -> Table {
         let lag = if span == Span::Response { lag_of(document, name) } else { &[] };
         let cells = FULL_TIMES.map(|(quantile, _)| figure(figures, quantile, lag));
         rows.push(Row { name: span.name().to_owned(), cells: cells.to_vec(), kind: RowKind::Figures });
-        rows.extend(sureness(figures, &FULL_TIMES, 0).filter(|_| document.stops.is_empty()));
+        rows.extend(sureness(figures, &FULL_TIMES, 0).filter(|_| has_intervals(document)));
     }
     Table { name: op_name(document, name), columns: columns.to_vec(), rows }
 }
@@ -156,6 +156,13 @@ fn figure(figures: &TimeFigures, name: &str, lag: &[String]) -> Cell {
         },
     };
     Cell { text, is_mostly_lag: lag.iter().any(|own| own == name) }
+}
+
+/// Whether figures may have intervals: of a run that changed along the way they say nothing.
+fn has_intervals(document: &Document) -> bool {
+    document.stops.is_empty()
+        && document.steady != Some(false)
+        && !matches!(document.outcome, RunOutcome::Failed | RunOutcome::Overloaded)
 }
 
 /// The row of intervals below some figures; `None` where there are none.
@@ -193,7 +200,8 @@ pub(super) fn notes(document: &Document, wanted: Wanted, tables: &[Table]) -> Ve
     }
     match no_intervals(document) {
         Some(why) => notes.push(Note::of(why)),
-        None => notes.extend(unbounded(document, shown)),
+        None if has_intervals(document) => notes.extend(unbounded(document, shown)),
+        None => {}
     }
     if is_above(document) && document.outcome != RunOutcome::Overloaded {
         notes.push(Note::of("> x: at least x, because it falls among the requests without a reply"));
