@@ -14,7 +14,7 @@ use pummel_measure::uncertainty::{BASE_NS, Windows};
 
 use crate::anonymous::document_of;
 use crate::document::Document;
-use crate::{Build, Report};
+use crate::{Build, Ending, Report};
 
 /// The build that the examples name.
 pub const BUILD: Build =
@@ -93,6 +93,7 @@ impl Run {
             summary: &summary,
             front: "native",
             build: BUILD,
+            ending: Ending::Open,
         })
     }
 }

@@ -84,4 +84,20 @@ pub struct Report<'a> {
     pub front: &'a str,
     /// The build of the program that measured.
     pub build: Build,
+    /// What the exit status rests on beside the result.
+    pub ending: Ending,
+}
+
+/// What the exit status of a run rests on beside its result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// The status is not known: the run goes on, or it is no run of its own, or another program's command line has its own statuses.
+    #[default]
+    Open,
+    /// The result alone decides.
+    OfResult,
+    /// A signal of this number asked the process to end, which decides where the run was interrupted.
+    Signal(u8),
+    /// The command line could not be followed.
+    Usage,
 }

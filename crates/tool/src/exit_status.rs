@@ -40,7 +40,8 @@ impl Exit {
             1 => Exit::Failed,
             2 => Exit::Usage,
             3 => Exit::Missed,
-            130 => Exit::Interrupted,
+            // A process that was interrupted ends by the signal that it got.
+            129 | 130 | 143 => Exit::Interrupted,
             other => Exit::Other(other),
         }
     }

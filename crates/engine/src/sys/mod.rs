@@ -38,7 +38,9 @@ pub use self::process::{
     locked_memory_limit, online_cpus, peak_rss_bytes, pin_to_cpu, process_cpu_time, raise_descriptor_limit,
     sharpen_timers, thread_cpu_time,
 };
-pub use self::signal::{end_by_first_signal, first_signal, interrupts, on_interrupt, report_file_size_limit};
+pub use self::signal::{
+    end_by_first_signal, first_signal, first_signal_number, interrupts, on_interrupt, report_file_size_limit,
+};
 pub use self::socket::{
     ReceiveStamps, bind, connect, datagram_socket, datagram_socket_to, receive, receive_stamped,
     receive_stamped_by_card, send, set_bind_address_no_port, set_linger, set_nodelay, set_receive_buffer,

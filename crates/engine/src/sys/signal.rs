@@ -89,6 +89,11 @@ pub fn first_signal() -> Option<&'static str> {
     }
 }
 
+/// Number of the signal that asked the process to end first; `None` where no signal came.
+pub fn first_signal_number() -> Option<u8> {
+    u8::try_from(FIRST_SIGNAL.load(Ordering::Relaxed)).ok().filter(|number| *number > 0)
+}
+
 /// Ends the process by the signal that asked it to end first, so that a shell sees that signal and ends its script as
 /// well. Returns where no signal came.
 pub fn end_by_first_signal() {

@@ -52,6 +52,7 @@ use self::figures::is_zero;
 use self::requests::ops_of;
 use crate::Report;
 use crate::checked_json;
+use crate::view::run::exit_status;
 
 pub use self::agents::{AgentsResult, DeviationResult, LossResult, MemberResult, MemberTrust};
 use self::asked::AskedRate;
@@ -109,6 +110,10 @@ pub struct Document {
     /// Kind of that reason; absent in complete runs, and in results of versions that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason_kind: Option<ReasonKind>,
+    /// Exit status of the process that made the run, unless it could not write a file; absent while a run goes on, in sums, in results
+    /// of other programs' command lines, and in those of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<u8>,
     /// Whether the requests were answered as they were asked.
     #[serde(default)]
     pub outcome: RunOutcome,
@@ -406,19 +411,20 @@ impl Label {
 impl Document {
     /// The document of a report.
     pub fn of(report: &Report<'_>) -> Document {
-        let Report { plan, measurement, summary, front, build } = *report;
+        let Report { plan, measurement, summary, front, build, ending } = *report;
         let started = measurement.started_unix_ns;
         let change = ChangeResult::of(summary);
         let (events, events_beyond) = EventResult::all_of(plan, measurement, change.as_ref());
         let asked = AskedRate::of(plan);
         let groups = if summary.groups.len() > 1 { summary.groups.as_slice() } else { &[] };
         let ops = ops_of(plan, &summary.ops, &measurement.ops());
-        Document {
+        let document = Document {
             schema: SCHEMA,
             tool: ToolResult::own(build),
             status: summary.status,
             reason: summary.reason.clone(),
             reason_kind: measurement.reason.as_ref().map(Reason::kind),
+            exit: None,
             outcome: summary.ending.outcome,
             outcome_says: summary.ending.says.clone(),
             detected: measurement.detected.clone(),
@@ -485,8 +491,9 @@ impl Document {
             intervals_merged: measurement.intervals_merged,
             events,
             events_beyond,
-        }
-        .with_words()
+        };
+        let document = document.with_words();
+        Document { exit: exit_status(&document, ending), ..document }
     }
 
     /// Reads the JSON result of a run of this version or an older one. Fields that are not known are left out.

@@ -30,7 +30,7 @@ use crate::document::{
 };
 use crate::repetition::Repetition;
 use crate::run_figures::RunFigures;
-use crate::{Build, Report};
+use crate::{Build, Ending, Report};
 
 /// Most results that are merged.
 pub const PARTS_MAX: usize = 1_000;
@@ -56,8 +56,8 @@ pub fn merged(parts: &[Part<'_>], build: Build) -> Result<Document, NotMerged> {
     let parts = &named(parts, &names);
     let summary = Summary::of(&measurement, &plan);
     let front = &parts[0].document.front;
-    let sum =
-        Document::of(&Report { plan: &plan, measurement: &measurement, summary: &summary, front, build });
+    let (plan, measurement, summary, ending) = (&plan, &measurement, &summary, Ending::Open);
+    let sum = Document::of(&Report { plan, measurement, summary, front, build, ending });
     let mut sum = with_what_is_not_measured(sum, parts);
     sum.totals = RequestTotals { skipped: skipped_of(parts), ..sum.totals };
     Ok(sum)

@@ -22,10 +22,10 @@ use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::trace_files::STDIN;
 use crate::job::{UsageError, seed_of};
 use crate::stderr::say;
-use pummel_report::Report;
 use pummel_report::comparison::SideSource;
 use pummel_report::document::Document;
 use pummel_report::run_figures::RunFigures;
+use pummel_report::{Ending, Report};
 
 /// Why there are no more runs.
 #[derive(Debug)]
@@ -298,6 +298,7 @@ impl RunMaker {
             summary: &summary,
             front: "native",
             build: BUILD,
+            ending: Ending::Open,
         };
         let result = Document::of(&report);
         self.source = SideSource::of(&result);

@@ -52,7 +52,7 @@ use crate::stderr::say;
 use pummel_report::anonymous::document_of;
 use pummel_report::document::TrustResult;
 use pummel_report::words::trust::{doubt, rate_doubt};
-use pummel_report::{Report, anonymous, json, markdown};
+use pummel_report::{Ending, Report, anonymous, json, markdown};
 
 /// How long a rest between two runs goes on before it looks for a signal.
 const REST: Duration = Duration::from_millis(20);
@@ -431,7 +431,9 @@ impl<'a> Driver<'a> {
         }
         let summary = Summary::of(&measurement, plan);
         let front = self.job.front.name();
-        let report = Report { plan, measurement: &measurement, summary: &summary, front, build: BUILD };
+        let ending = ending(self.job.front, refused.as_ref());
+        let report =
+            Report { plan, measurement: &measurement, summary: &summary, front, build: BUILD, ending };
         let stdout_is_taken = self.files.take_standard_output();
         let mut out = StyleOutput::default();
         let ended = Ended { report, refused: refused.as_ref(), stdout_is_taken };
@@ -497,8 +499,8 @@ fn leave_reason(files: ResultFiles, job: &Job, plan: &ValidPlan, error: &NotRun,
     let mut measurement = not_run(plan, error, job.fleet.as_ref());
     measurement.argv = told_command_line(plan);
     let summary = Summary::of(&measurement, plan);
-    let report =
-        Report { plan, measurement: &measurement, summary: &summary, front: job.front.name(), build: BUILD };
+    let (front, ending) = (job.front.name(), ending(job.front, Some(error)));
+    let report = Report { plan, measurement: &measurement, summary: &summary, front, build: BUILD, ending };
     let printed = match job.outputs.format {
         _ if files.take_standard_output() => Ok(()),
         ReportFormat::Json => print(&json::render(&document_of(&report))),
@@ -507,6 +509,17 @@ fn leave_reason(files: ResultFiles, job: &Job, plan: &ValidPlan, error: &NotRun,
     };
     for error in [files.finish(&report), printed].into_iter().filter_map(io::Result::err) {
         fail(style, &error.to_string());
+    }
+}
+
+/// What the exit status of a run rests on beside its result. The statuses of other command lines are theirs.
+fn ending(front: Front, refused: Option<&NotRun>) -> Ending {
+    match (front, refused) {
+        (Front::Native, Some(NotRun::Here(RunError::Plan(_) | RunError::Tls(_)) | NotRun::Usage(_))) => {
+            Ending::Usage
+        }
+        (Front::Native, _) => sys::first_signal_number().map_or(Ending::OfResult, Ending::Signal),
+        _ => Ending::Open,
     }
 }
 
@@ -607,6 +620,7 @@ impl Watch for Watching<'_> {
                 summary: &summary,
                 front: self.front,
                 build: BUILD,
+                ending: Ending::Open,
             };
             self.files.checkpoint(&report);
         }

@@ -1,6 +1,5 @@
 //! The words of pummel's own command line about a run: progress on standard error, and the report.
 
-use pummel_engine::run::RunError;
 use pummel_logic::plan::Work;
 use pummel_logic::time::seconds;
 use pummel_measure::measurement::Slice;
@@ -9,14 +8,12 @@ use pummel_measure::summary::{QUANTILES, Quantile, time_text};
 
 use crate::exit_status::Exit;
 use crate::job::hints::Obstacle;
-use crate::job::runner::NotRun;
 use crate::job::style::{Bar, Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Outputs, ReportFormat};
 use crate::paper::ScreenArgs;
 use pummel_report::anonymous::document_of;
 use pummel_report::document::slice_rate;
 use pummel_report::screen::Hints;
-use pummel_report::view::run::Headline;
 use pummel_report::{json, markdown, text};
 
 /// The words of `pummel run` and `pummel load`.
@@ -131,8 +128,5 @@ fn line(slice: &Slice) -> String {
 }
 
 fn exit_of(ended: &Ended<'_>) -> Exit {
-    if let Some(NotRun::Here(RunError::Plan(_) | RunError::Tls(_))) = ended.refused {
-        return Exit::Usage;
-    }
-    Exit::of_status(Headline::of(&document_of(&ended.report)).status)
+    document_of(&ended.report).exit.map_or(Exit::Failed, Exit::of_status)
 }

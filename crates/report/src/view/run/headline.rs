@@ -5,6 +5,7 @@ use pummel_measure::outcome::RunOutcome;
 use pummel_measure::uncertainty::quantile_name;
 
 use super::counts::{asked_rate, failed_share};
+use crate::Ending;
 use crate::document::{Document, GoalOutcome};
 use crate::view::Tone;
 use crate::view::cells::{rate, time};
@@ -56,6 +57,24 @@ impl Word {
     }
 }
 
+/// The exit status of the process that made a run, from its result and from what else ended it; `None` where it is not known.
+pub(crate) fn exit_status(document: &Document, ending: Ending) -> Option<u8> {
+    let headline = Headline::of(document);
+    match ending {
+        Ending::Open => None,
+        Ending::Usage => Some(USAGE),
+        // A shell shows the number of the signal that a process ended by, and this much more.
+        Ending::Signal(number) if headline.has(Word::Interrupted) => Some(SIGNALLED + number),
+        Ending::Signal(_) | Ending::OfResult => Some(headline.status),
+    }
+}
+
+/// The exit status of a command line that cannot be followed.
+const USAGE: u8 = 2;
+
+/// The exit status of a process that a signal ended, without the number of the signal.
+const SIGNALLED: u8 = 128;
+
 /// The most words that a result begins with.
 const WORDS_MAX: usize = 2;
 
@@ -64,7 +83,7 @@ const WORDS_MAX: usize = 2;
 pub struct Headline {
     /// The first words, the most important one first.
     pub words: Vec<Word>,
-    /// The exit status of the run.
+    /// The exit status that these words lead to.
     pub status: u8,
 }
 

@@ -17,6 +17,7 @@ use super::{Line, Note, Text, View};
 use crate::document::Document;
 
 pub(crate) use self::counts::asked_rate;
+pub(crate) use self::headline::exit_status;
 pub use self::headline::{Headline, Word};
 pub(crate) use self::notices::{MESSAGES_MAX, commonest_messages};
 pub use self::times::Wanted;

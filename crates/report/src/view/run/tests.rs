@@ -7,10 +7,11 @@ use pummel_measure::measurement::{Keep, Status};
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Sample;
 
-use super::{Headline, Wanted, Word, brief, view};
+use super::{Headline, Wanted, Word, brief, exit_status, view};
 use crate::document::Document;
 use crate::example::{Run, sample};
 use crate::screen::{Colours, Paper, draw};
+use crate::{Ending, Report};
 
 fn good() -> Document {
     Run::new(Keep::Figures).with_windows().document(Clone::clone)
@@ -97,6 +98,20 @@ fn the_first_word_decides_the_exit_status() {
     };
     assert_eq!(of(&partial), (vec![Word::Partial, Word::GoalMissed], 1));
     assert_eq!(of(&|document| document.status = Status::Interrupted), (vec![Word::Interrupted], 130));
+}
+
+#[test]
+fn a_result_has_the_exit_status_of_its_process() {
+    let written =
+        |ending| Run::new(Keep::Figures).report(|report| Document::of(&Report { ending, ..*report })).exit;
+    assert_eq!(written(Ending::Open), None, "a checkpoint");
+    assert_eq!(written(Ending::OfResult), Some(0));
+    assert_eq!(written(Ending::Usage), Some(2));
+    assert_eq!(written(Ending::Signal(15)), Some(0), "the signal came after the end");
+    let mut document = good();
+    document.status = Status::Interrupted;
+    assert_eq!(exit_status(&document, Ending::Signal(15)), Some(143));
+    assert_eq!(exit_status(&document, Ending::OfResult), Some(130));
 }
 
 #[test]

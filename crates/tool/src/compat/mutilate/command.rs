@@ -60,7 +60,7 @@ use crate::output::print;
 use crate::stderr::say;
 #[cfg(feature = "agents")]
 use crate::values;
-use pummel_report::Report;
+use pummel_report::{Ending, Report};
 
 /// How long to wait for agents that are there.
 #[cfg(feature = "agents")]
@@ -346,6 +346,7 @@ impl Ran {
             summary: &self.summary,
             front: Front::Mutilate.name(),
             build: BUILD,
+            ending: Ending::Open,
         }
     }
 
