@@ -3,6 +3,7 @@
 use pummel_logic::plan::FailOn;
 use pummel_measure::outcome::RunOutcome;
 
+use super::limit_line::GENERATOR;
 use super::outcomes::OtherOutcomes;
 use super::{Document, reads};
 use crate::numbers::grouped;
@@ -98,11 +99,13 @@ impl Document {
 
     /// Whether the generator was the limit.
     fn is_limited(&self) -> FailOnAnswer {
-        match &self.verdict {
-            None => FailOnAnswer::Unknown("the result does not say what the limit was".to_owned()),
-            Some(verdict) if verdict.limit == "generator" => FailOnAnswer::Yes(verdict.says.clone()),
-            Some(verdict) if verdict.limit == "unknown" => FailOnAnswer::Unknown(verdict.says.clone()),
-            Some(_) => FailOnAnswer::No,
+        let Some(verdict) = &self.verdict else {
+            return FailOnAnswer::Unknown("the result does not say what the limit was".to_owned());
+        };
+        match self.limit() {
+            Some(GENERATOR) => FailOnAnswer::Yes(verdict.says.clone()),
+            Some("unknown") => FailOnAnswer::Unknown(verdict.says.clone()),
+            _ => FailOnAnswer::No,
         }
     }
 

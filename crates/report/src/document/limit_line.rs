@@ -15,12 +15,26 @@ impl Document {
         line_of(self)
     }
 
+    /// The limit in a word, as the line on the limit names it; `None` where the result names none. Of an open loop whose rate was
+    /// carried it is no cause of lag, which is a matter of trust alone there.
+    pub fn limit(&self) -> Option<&str> {
+        let verdict = self.verdict.as_ref()?;
+        let is_told = verdict.cause.as_ref().is_some_and(|cause| is_told_by_trust(self, cause));
+        Some(if is_told { NO_LIMIT } else { verdict.limit.as_str() })
+    }
+
     /// Whether the line on the limit names the generator, or CPUs that it shares, with its advice: the line on trust then says
-    /// `see Limit`. Of an open loop whose rate was carried it does not, since lag is a matter of trust alone there.
+    /// `see Limit`.
     pub(super) fn names_the_generator(&self) -> bool {
-        is_of_generator(self)
+        self.limit() == Some(GENERATOR)
     }
 }
+
+/// The word for a limit that is the generator.
+pub(super) const GENERATOR: &str = "generator";
+
+/// The word for a limit where none was reached.
+const NO_LIMIT: &str = "none";
 
 /// Share of the requests that must have ended for the rate to count as carried.
 const CARRIED_SHARE: f64 = 0.99;
@@ -42,13 +56,6 @@ fn line_of(document: &Document) -> Option<String> {
         Cause::None { .. } if is_cut_short => Some("none reached until then".to_owned()),
         _ => Some(cause_words(cause)),
     }
-}
-
-fn is_of_generator(document: &Document) -> bool {
-    let Some(verdict) = document.verdict.as_ref().filter(|verdict| verdict.limit == "generator") else {
-        return false;
-    };
-    !verdict.cause.as_ref().is_some_and(|cause| is_told_by_trust(document, cause))
 }
 
 /// Whether a cause is a matter of trust alone: it makes requests late in an open loop whose rate was carried all the same. CPUs that
@@ -92,11 +99,12 @@ fn errors_are_replies(document: &Document) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::FailOnAnswer;
     use crate::example::Run;
     use crate::json::render;
-    use pummel_logic::plan::Arrivals;
+    use pummel_logic::plan::{Arrivals, FailOn};
     use pummel_logic::time::{MICROSECOND, MILLISECOND, SECOND};
-    use pummel_measure::limit::{CpuTaker, LostCpu, TakenCpu};
+    use pummel_measure::limit::{CpuTaker, LostCpu, Side, TakenCpu};
     use pummel_measure::measurement::Keep;
     use serde_json::{Value, json};
 
@@ -148,6 +156,28 @@ mod tests {
         assert!(
             sent_late.0.is_some_and(|line| line.starts_with("this machine's send buffers")) && sent_late.1
         );
+    }
+
+    #[test]
+    fn a_run_fails_as_limited_where_the_line_names_the_generator() {
+        let shared = Cause::SharedCpu {
+            waiting: Side::Client,
+            agent: None,
+            server: None,
+            cpus: vec![0, 1],
+            share: 0.2,
+            machine: None,
+        };
+        let answer = |missing: u64| {
+            let mut document = Run::new(Keep::Figures).document(Clone::clone);
+            limited(&mut document, "generator", shared.clone());
+            document.totals.requests += missing;
+            (document.limit().map(str::to_owned), document.answer(FailOn::Limited))
+        };
+        assert_eq!(answer(0), (Some("none".to_owned()), FailOnAnswer::No), "the rate was carried");
+        let (limit, failed) = answer(2_000);
+        assert_eq!(limit.as_deref(), Some("generator"));
+        assert!(matches!(failed, FailOnAnswer::Yes(_)), "{failed:?}");
     }
 
     #[test]

@@ -93,8 +93,8 @@ fn limit(document: &Document) -> Option<Tile> {
     let most = verdict.headroom.iter().max_by(|one, other| one.used_percent.total_cmp(&other.used_percent));
     let note =
         most.map_or(String::new(), |used| format!("{} {:.0} % used", used.resource, used.used_percent));
-    let is_bad = verdict.limit == "generator";
-    Some(Tile { name: "limit", value: limit_name(&verdict.limit), note, is_bad })
+    let limit = document.limit()?;
+    Some(Tile { name: "limit", value: limit_name(limit), note, is_bad: limit == "generator" })
 }
 
 /// What the run was held to, with what it reached; nothing of a run without goals.
