@@ -3,16 +3,25 @@
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::reason::ReasonKind;
 
-use super::{Document, ServerResult, WarmUpResult};
+use super::{Document, ReliableFigures, ServerResult, TrustResult, WarmUpResult};
 use crate::words::trust::{self, Around};
 use crate::words::unsteady;
 
 impl Document {
     /// The text behind the label `Trust`, without line breaks; `None` where the run failed, since what it has is no measurement, and
     /// where the result does not say.
-    pub fn trust_line(&self) -> Option<String> {
-        let known = self.trust.as_ref().filter(|_| self.outcome != RunOutcome::Failed)?;
-        Some(trust::line(known, self.around_trust()))
+    pub fn trust_line(&self) -> Option<trust::Line> {
+        Some(trust::line(self.trust_of_times()?, self.around_trust()))
+    }
+
+    /// Whether none of the times is reliable, as the line on trust then says first.
+    pub fn is_unreliable(&self) -> bool {
+        self.trust_of_times().is_some_and(|known| known.kind == ReliableFigures::None)
+    }
+
+    /// How far the times can be believed; `None` where there are none, since the run failed, and where the result does not say.
+    fn trust_of_times(&self) -> Option<&TrustResult> {
+        self.trust.as_ref().filter(|_| self.outcome != RunOutcome::Failed)
     }
 
     /// The text behind the label `Unsteady`, without line breaks; `None` where the run was steady, or where that is not known.
@@ -74,12 +83,12 @@ mod tests {
     fn the_times_of_a_run_whose_server_went_away_are_reliable_until_then() {
         let mut run = Run::new(Keep::Figures);
         let whole = run.document(Document::trust_line).expect("it says");
-        assert_eq!(whole, "reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99");
+        assert_eq!(whole.to_string(), "reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99");
         let reason = Reason::ServerGone("a:1 did not answer for the last 3.1 s".to_owned());
         run.measurement.mark(Status::Partial, reason);
         let (line, says) =
             run.document(|document| (document.trust_line(), document.trust.clone().expect("it says").says));
-        let line = line.expect("it says");
+        let line = line.expect("it says").to_string();
         assert_eq!(line, "reliable until then: pummel's own delay (lag) is 3 % of p50 and 2 % of p99");
         assert_eq!(says, line);
     }

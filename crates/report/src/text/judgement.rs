@@ -1,6 +1,7 @@
 //! What was seen of the servers, and how much of each resource was used.
 
 use pummel_measure::evidence::provenance::Provenance;
+use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Span;
 use pummel_measure::words::{counted, grouped, percent};
 
@@ -12,6 +13,7 @@ use crate::document::{
     SlotResult,
 };
 use crate::numbers::number;
+use crate::words::trust::beyond_line;
 
 /// Of more servers than this only the first are shown one by one.
 const SERVERS_SHOWN_MAX: usize = 16;
@@ -28,10 +30,9 @@ pub(super) fn judgement(page: &mut Page, document: &Document) {
     if let Some(verdict) = document.verdict.as_ref().filter(|verdict| !verdict.headroom.is_empty()) {
         page.field("Used", &used(&verdict.headroom));
     }
-    if let Some(trust) =
-        document.trust.as_ref().filter(|trust| document.trust_line().is_some_and(|line| line != trust.says))
-    {
-        page.field("Trust", &trust.says);
+    let trust = document.trust.as_ref().filter(|_| document.outcome != RunOutcome::Failed);
+    if let Some(beyond) = trust.and_then(beyond_line) {
+        page.field("Trust", &beyond);
     }
 }
 

@@ -1,5 +1,7 @@
 //! The words for how far the times of a run can be trusted.
 
+use std::fmt;
+
 use pummel_logic::plan::{Group, Plan};
 use pummel_logic::time::Nanos;
 use pummel_measure::summary::time_text;
@@ -32,9 +34,29 @@ impl Around {
     }
 }
 
+/// The words in capitals for times of which none is reliable.
+pub const UNRELIABLE: &str = "NOT RELIABLE";
+
 /// The text behind the label `Trust`, without a line break and a full stop.
-pub fn line(trust: &TrustResult, around: Around) -> String {
-    match trust.kind {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Whether the text begins with [`UNRELIABLE`].
+    pub is_unreliable: bool,
+    /// The text behind those words.
+    pub rest: String,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(if self.is_unreliable { UNRELIABLE } else { "" })?;
+        to.write_str(&self.rest)
+    }
+}
+
+/// The line on trust in the times of a run.
+pub fn line(trust: &TrustResult, around: Around) -> Line {
+    let is_unreliable = trust.kind == ReliableFigures::None;
+    let rest = match trust.kind {
         ReliableFigures::Other => trust.says.clone(),
         ReliableFigures::NothingMeasured => "no response was measured".to_owned(),
         ReliableFigures::NoReplies => {
@@ -53,13 +75,24 @@ pub fn line(trust: &TrustResult, around: Around) -> String {
             )
         }
         ReliableFigures::P50 => tail_line(trust, around),
-        ReliableFigures::None => unreliable_line(trust, around),
-    }
+        ReliableFigures::None => format!(": {}", unreliable(trust, around)),
+    };
+    Line { is_unreliable, rest }
 }
 
-/// All that is known of the trust in the times of a run: the line of the report, and sentences on single operations, waits and reading.
+/// All that is known of the trust in the times of a run: the line of the report and [`beyond_line`].
 pub fn says(trust: &TrustResult, around: Around) -> String {
-    let mut sentences = vec![line(trust, around)];
+    let beyond = beyond_line(trust).map(|text| format!(". {text}"));
+    format!("{}{}", line(trust, around), beyond.unwrap_or_default())
+}
+
+/// Sentences on single operations, waits and reading, of which the line says nothing; `None` where there are none, and where the line
+/// is the text of another version.
+pub fn beyond_line(trust: &TrustResult) -> Option<String> {
+    if trust.kind == ReliableFigures::Other {
+        return None;
+    }
+    let mut sentences = Vec::new();
     let is_in_table = |name: &&String| ["p50", "p99", "p99.9"].contains(&name.as_str());
     let is_doubtful = |name: &&String| trust.doubtful.iter().any(|part| part.figure == **name);
     let others: Vec<&String> =
@@ -98,7 +131,7 @@ pub fn says(trust: &TrustResult, around: Around) -> String {
                 .to_owned(),
         );
     }
-    sentences.join(". ")
+    (!sentences.is_empty()).then(|| sentences.join(". "))
 }
 
 /// Reason why response times are not reliable, as a sentence without its full stop; `None` where they are.
@@ -148,8 +181,8 @@ fn named_tail(trust: &TrustResult) -> Option<Vec<&LagPartResult>> {
     (!named.is_empty()).then_some(named)
 }
 
-/// The line of times of which none is reliable.
-fn unreliable_line(trust: &TrustResult, around: Around) -> String {
+/// Reason why none of the times is reliable.
+fn unreliable(trust: &TrustResult, around: Around) -> String {
     let at = |name: &str| trust.doubtful.iter().find(|part| part.figure == name);
     let named: Vec<&LagPartResult> = match at("p50") {
         Some(p50) => {
@@ -159,12 +192,12 @@ fn unreliable_line(trust: &TrustResult, around: Around) -> String {
         None => named_tail(trust).unwrap_or_default(),
     };
     if named.is_empty() {
-        return format!("NOT RELIABLE: {}", waited(trust, around));
+        return waited(trust, around);
     }
     let names: Vec<&str> = named.iter().map(|part| part.figure.as_str()).collect();
     let cause = cause_of(trust, &names, around).text(named.len());
     let parts: Vec<String> = named.iter().map(|part| part_text(part)).collect();
-    format!("NOT RELIABLE: {}{} is {OWN_DELAY}{cause}", about(trust), joined(&parts))
+    format!("{}{} is {OWN_DELAY}{cause}", about(trust), joined(&parts))
 }
 
 /// The wait behind late requests, with its cause.
@@ -478,12 +511,12 @@ mod tests {
             ),
         ];
         for (trust, around, expected) in rows {
-            assert_eq!(line(&trust, around), expected);
+            assert_eq!(line(&trust, around).to_string(), expected);
         }
         let mut estimated = all([Some(3.0), Some(8.0), None]);
         estimated.lag_share.same_requests = false;
         assert_eq!(
-            line(&estimated, OPEN),
+            line(&estimated, OPEN).to_string(),
             "reliable: pummel's own delay (lag) is about 3 % of p50 and 8 % of p99"
         );
     }
@@ -544,7 +577,7 @@ mod tests {
             ),
         ];
         for (trust, around, expected) in rows {
-            assert_eq!(line(&trust, around), expected);
+            assert_eq!(line(&trust, around).to_string(), expected);
         }
     }
 
@@ -581,7 +614,7 @@ mod tests {
             ),
         ];
         for (trust, around, expected) in rows {
-            assert_eq!(line(&trust, around), expected);
+            assert_eq!(line(&trust, around).to_string(), expected);
         }
     }
 
@@ -595,7 +628,7 @@ mod tests {
             ..facts(ReliableFigures::P50, [Some(3.0), Some(8.0), None])
         };
         assert_eq!(
-            line(&behind, OPEN),
+            line(&behind, OPEN).to_string(),
             "p50 is reliable; requests waited 1.20 ms (at p99) behind others that pummel sent late, and its cause is not known"
         );
         let both = TrustResult {
@@ -642,11 +675,18 @@ mod tests {
              lag. Of single operations, half or more of p99 of set is lag. Replies lay unread for 1.00 ms at p50, which is in \
              none of the times. There are no receive stamps, so service times contain the time until a reply was read"
         );
-        let none = |kind| line(&TrustResult { kind, ..TrustResult::default() }, OPEN);
+        let beyond = beyond_line(&trust).expect("there is more");
+        assert!(beyond.starts_with("Half or more of max is lag. Of single operations"), "{beyond}");
+        assert_eq!(
+            beyond_line(&facts(ReliableFigures::All, [Some(3.0), None, None])),
+            None,
+            "the line says all"
+        );
+        let none = |kind| line(&TrustResult { kind, ..TrustResult::default() }, OPEN).to_string();
         assert_eq!(none(ReliableFigures::NothingMeasured), "no response was measured");
         let unknown = "not known: so few requests were answered that neither p50 nor p99 is known";
         assert_eq!(none(ReliableFigures::NoReplies), unknown);
         let other = TrustResult { says: "Times are reliable.".to_owned(), ..TrustResult::default() };
-        assert_eq!(line(&other, OPEN), "Times are reliable.", "a result of another version");
+        assert_eq!(line(&other, OPEN).to_string(), "Times are reliable.", "a result of another version");
     }
 }

@@ -9,6 +9,7 @@ use crate::Ending;
 use crate::document::{Document, GoalOutcome};
 use crate::view::Tone;
 use crate::view::cells::{rate, time};
+use crate::words::trust::UNRELIABLE;
 
 /// A word in capitals, in the order in which the words stand where several hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,10 +136,10 @@ impl Headline {
         !self.words.is_empty()
     }
 
-    /// The words and their figures, for one line; empty where all is well and the times are reliable.
+    /// The words and their figures, for one line; empty where all is well and the median is reliable.
     pub(super) fn brief(&self, document: &Document) -> String {
         let Some(first) = self.words.first() else {
-            return if document.is_trusted() { String::new() } else { "NOT RELIABLE".to_owned() };
+            return if document.is_unreliable() { UNRELIABLE.to_owned() } else { String::new() };
         };
         let totals = &document.totals;
         let figures = match first {

@@ -2,16 +2,14 @@
 
 use crate::document::Document;
 use crate::view::{Line, Text, Tone};
-
-/// The words of a trust that is none.
-const UNRELIABLE: &str = "NOT RELIABLE";
+use crate::words::trust::UNRELIABLE;
 
 /// How far the times may be believed.
 pub(super) fn trust(document: &Document) -> Option<Line> {
     let line = document.trust_line()?;
-    let text = match line.strip_prefix(UNRELIABLE) {
-        Some(rest) => Text::default().and(Tone::Warning, UNRELIABLE).and(Tone::Plain, rest),
-        None => Text::plain(line),
+    let text = match line.is_unreliable {
+        true => Text::default().and(Tone::Warning, UNRELIABLE).and(Tone::Plain, line.rest),
+        false => Text::plain(line.rest),
     };
     Some(Line::new("Trust", text))
 }

@@ -8,7 +8,7 @@ use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Sample;
 
 use super::{Headline, Wanted, Word, brief, exit_status, view};
-use crate::document::Document;
+use crate::document::{Document, ReliableFigures};
 use crate::example::{Run, sample};
 use crate::screen::{Colours, Paper, draw};
 use crate::{Ending, Report};
@@ -141,8 +141,15 @@ Errors   7,000 x WRONGTYPE Operation against a key holding the wrong kind of
 fn the_line_for_scripts_begins_with_what_is_abnormal() {
     let mut document = good();
     assert_eq!(brief(&document), "get 900/s p50 62.4 us p99 92.9 us, set 100/s p50 62.4 us p99 92.9 us");
-    document.trust.as_mut().expect("it was judged").ok = false;
-    assert!(brief(&document).starts_with("NOT RELIABLE get 900/s "), "{}", brief(&document));
+    let mut trusted_to = |kind| {
+        let trust = document.trust.as_mut().expect("it was judged");
+        (trust.ok, trust.kind) = (false, kind);
+        brief(&document)
+    };
+    let only_median = trusted_to(ReliableFigures::P50);
+    assert!(only_median.starts_with("get 900/s p50 "), "the tail is said by the report: {only_median}");
+    let nothing = trusted_to(ReliableFigures::None);
+    assert!(nothing.starts_with("NOT RELIABLE get 900/s "), "{nothing}");
     let mut run = Run::new(Keep::Figures);
     run.plan.goals = vec![Goal { quantile: 0.99, limit_ns: MILLISECOND / 20 }];
     let line = run.document(brief);
