@@ -8,7 +8,7 @@ use crate::limit::{Case, Standstill, standstills};
 use crate::measurement::{Measurement, Slice};
 
 /// The shortest standstill that is told as a stop; shorter ones are a matter of the slow requests.
-const STOP_MIN_NS: Nanos = 300 * MILLISECOND;
+pub const STOP_MIN_NS: Nanos = 300 * MILLISECOND;
 
 /// The stops of the servers of a run, in order: standstills that were long enough, and of which only the servers can be the cause.
 /// Where they answered with errors, connections were lost, or the generator itself stood still, that is the cause.

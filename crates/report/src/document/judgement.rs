@@ -59,7 +59,7 @@ pub struct ResourceResult {
 }
 
 /// Reads the facts of a verdict where their kind is known.
-fn known_cause<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cause>, D::Error> {
+pub(super) fn known_cause<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cause>, D::Error> {
     Ok(Cause::deserialize(Value::deserialize(deserializer)?).ok())
 }
 

@@ -11,12 +11,16 @@ impl Document {
     /// The text behind the label `Trust`, without line breaks; `None` where the run failed, since what it has is no measurement, and
     /// where the result does not say.
     pub fn trust_line(&self) -> Option<trust::Line> {
-        Some(trust::line(self.trust_of_times()?, self.around_trust()))
+        let (known, around) = (self.trust_of_times()?, self.around_trust());
+        let of_parts = trust::merged(known, &self.merged, around.is_closed);
+        Some(of_parts.unwrap_or_else(|| trust::line(known, around)))
     }
 
     /// Whether none of the times is reliable, as the line on trust then says first.
     pub fn is_unreliable(&self) -> bool {
-        self.trust_of_times().is_some_and(|known| known.kind == ReliableFigures::None)
+        let parts = self.merged.iter().filter_map(|part| part.trust.as_ref());
+        let mut all = parts.chain(&self.trust);
+        self.trust_of_times().is_some() && all.any(|known| known.kind == ReliableFigures::None)
     }
 
     /// How far the times can be believed; `None` where there are none, since the run failed, and where the result does not say.

@@ -1,7 +1,12 @@
 //! The results that a sum consists of.
 
-use super::steadiness::ChangeResult;
+use pummel_measure::limit::Cause;
+use pummel_measure::reason::ReasonKind;
 use serde::{Deserialize, Serialize};
+
+use super::judgement::known_cause;
+use super::steadiness::{ChangeResult, StopResult};
+use super::trust::TrustResult;
 
 /// A result that is a part of a sum.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,4 +34,30 @@ pub struct MergedResult {
     /// The change in a part that was not steady; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeResult>,
+    /// Kind of the reason why the part is not complete; absent in complete ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason_kind: Option<ReasonKind>,
+    /// How far the times of the part can be believed; absent where its result does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<TrustResult>,
+    /// What limited the part; absent where its result does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<MergedLimit>,
+    /// Stops of the servers in the part, in seconds from the beginning of its measured phase; empty where there were none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stops: Vec<StopResult>,
+}
+
+/// What limited a part of a sum.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct MergedLimit {
+    /// The limit in a word, as the report of the part names it.
+    pub limit: String,
+    /// The sentence of that report.
+    pub says: String,
+    /// Facts that the sentence rests on; absent in older results.
+    #[serde(deserialize_with = "known_cause", skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
 }

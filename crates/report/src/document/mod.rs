@@ -13,7 +13,7 @@ mod evidence;
 mod failures;
 mod figures;
 pub(crate) mod judgement;
-mod limit_line;
+pub(crate) mod limit_line;
 mod lines;
 pub(crate) mod merged;
 mod misses;
@@ -66,7 +66,7 @@ pub use self::evidence::{
 pub use self::failures::{FailOnAnswer, Failure};
 pub use self::figures::{Figure, FiveTimes, TimeFigures};
 pub use self::judgement::{ObservationResult, ResourceResult, VerdictResult};
-pub use self::merged::MergedResult;
+pub use self::merged::{MergedLimit, MergedResult};
 pub use self::named::Named;
 pub use self::parts::{
     EventResult, PartResult, ServerRequestsResult, ServerTimes, SliceConnectionsResult, SliceGeneratorResult,

@@ -11,11 +11,13 @@ mod tests;
 use std::collections::BTreeSet;
 
 use pummel_logic::merge::Merge as _;
-use pummel_logic::plan::{Plan, Work};
+use pummel_logic::plan::{Group, Plan, Work};
 use pummel_logic::protocol::udp::DatagramCounts;
-use pummel_logic::time::from_seconds;
+use pummel_logic::time::{from_seconds, seconds};
+use pummel_measure::limit::Limit;
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::outcome::RunOutcome;
+use pummel_measure::stops::STOP_MIN_NS;
 use pummel_measure::summary::Summary;
 
 use self::intervals::{anatomy_of, intervals_of};
@@ -25,11 +27,12 @@ use self::plan::together;
 use self::requests::{ops_of, tally_of};
 use crate::comparison::SideSource;
 use crate::document::{
-    ConnectionsResult, Document, GeneratorResult, LagShareResult, MergedResult, Named, RequestTotals,
-    TimeFigures, TrustResult, VerdictResult, VerifyResult,
+    ConnectionsResult, Document, GeneratorResult, LagShareResult, MergedLimit, MergedResult, Named,
+    RequestTotals, StopResult, TimeFigures, TrustResult, VerdictResult, VerifyResult,
 };
 use crate::repetition::Repetition;
 use crate::run_figures::RunFigures;
+use crate::words::{limit, trust};
 use crate::{Build, Ending, Report};
 
 /// Most results that are merged.
@@ -231,6 +234,7 @@ fn with_what_is_not_measured(sum: Document, parts: &[Part<'_>]) -> Document {
     let is_each = |what: bool| parts.iter().all(|part| part.document.steady == Some(what));
     let is_changed = parts.iter().any(|part| part.document.steady == Some(false));
     let (outcome, outcome_says) = outcome_of(&sum, parts);
+    let of_parts: Vec<MergedResult> = parts.iter().map(merged_of).collect();
     Document {
         outcome,
         outcome_says,
@@ -242,8 +246,8 @@ fn with_what_is_not_measured(sum: Document, parts: &[Part<'_>]) -> Document {
         connections: connections_of(parts),
         verify: verify_of(parts),
         generator: generator_of(parts),
-        trust: trust_of(parts),
-        verdict: verdict_of(parts),
+        trust: trust_of(parts, &of_parts),
+        verdict: verdict_of(&of_parts),
         certainty: None,
         certainty_missing: Some("results were merged, which keep no windows of time".to_owned()),
         anatomy: anatomy_of(parts),
@@ -253,7 +257,8 @@ fn with_what_is_not_measured(sum: Document, parts: &[Part<'_>]) -> Document {
         // How sure a quantile is follows from the windows too, and those of the parts are about their own figures.
         until: None,
         intervals: intervals_of(parts),
-        merged: parts.iter().map(merged_of).collect(),
+        stops: stops_of(parts, &sum),
+        merged: of_parts,
         ..sum
     }
 }
@@ -285,6 +290,10 @@ fn merged_of(part: &Part<'_>) -> MergedResult {
         rate: document.totals.rate,
         steady: document.steady,
         change: document.change.clone(),
+        reason_kind: document.reason_kind,
+        trust: document.trust.clone(),
+        limit: limit_of(document),
+        stops: document.stops.clone(),
     }
 }
 
@@ -376,30 +385,18 @@ fn generator_of(parts: &[Part<'_>]) -> GeneratorResult {
 }
 
 /// The times of the sum may be believed where those of every part may.
-fn trust_of(parts: &[Part<'_>]) -> Option<TrustResult> {
+fn trust_of(parts: &[Part<'_>], of_parts: &[MergedResult]) -> Option<TrustResult> {
     let all: Option<Vec<&TrustResult>> = parts.iter().map(|part| part.document.trust.as_ref()).collect();
-    let doubtful: Vec<&TrustResult> = all?.into_iter().filter(|trust| !trust.ok).collect();
+    let all = all?;
     let greatest = |of: fn(&LagShareResult) -> Option<f64>| {
-        let shares = parts.iter().filter_map(|part| part.document.trust.as_ref());
-        shares.filter_map(|trust| of(&trust.lag_share)).reduce(f64::max)
-    };
-    let says = match doubtful.first() {
-        None => format!("The times of each of the {} results are reliable.", parts.len()),
-        Some(first) => {
-            format!(
-                "Of {} results the times of {} are not reliable: {}",
-                parts.len(),
-                doubtful.len(),
-                first.says
-            )
-        }
+        all.iter().filter_map(|trust| of(&trust.lag_share)).reduce(f64::max)
     };
     let lag_share = LagShareResult {
         mean: greatest(|share| share.mean),
         p50: greatest(|share| share.p50),
         p99: greatest(|share| share.p99),
         p99_9: greatest(|share| share.p99_9),
-        same_requests: false,
+        same_requests: all.iter().all(|trust| trust.lag_share.same_requests),
     };
     let add = |all: &mut Vec<String>, names: &[String]| {
         for name in names {
@@ -409,7 +406,7 @@ fn trust_of(parts: &[Part<'_>]) -> Option<TrustResult> {
         }
     };
     let (mut mostly_lag, mut mostly_lag_of) = (Vec::new(), Named::<Vec<String>>::default());
-    for trust in parts.iter().filter_map(|part| part.document.trust.as_ref()) {
+    for trust in &all {
         add(&mut mostly_lag, &trust.mostly_lag);
         for (operation, names) in trust.mostly_lag_of.iter() {
             match mostly_lag_of.0.iter_mut().find(|(known, _)| known == operation) {
@@ -418,30 +415,62 @@ fn trust_of(parts: &[Part<'_>]) -> Option<TrustResult> {
             }
         }
     }
-    let ok = doubtful.is_empty();
-    Some(TrustResult { ok, lag_share, mostly_lag, mostly_lag_of, says, ..TrustResult::default() })
+    let ok = all.iter().all(|trust| trust.ok);
+    let mut sum = TrustResult { ok, lag_share, mostly_lag, mostly_lag_of, ..TrustResult::default() };
+    let is_closed = parts[0].document.plan.groups.iter().all(Group::is_closed_loop);
+    sum.says = trust::merged(&sum, of_parts, is_closed).map(|line| line.to_string()).unwrap_or_default();
+    Some(sum)
 }
 
 /// The limit is known where every part names the same.
-fn verdict_of(parts: &[Part<'_>]) -> Option<VerdictResult> {
-    let all: Option<Vec<&VerdictResult>> = parts.iter().map(|part| part.document.verdict.as_ref()).collect();
+fn verdict_of(of_parts: &[MergedResult]) -> Option<VerdictResult> {
+    let all: Option<Vec<&MergedLimit>> = of_parts.iter().map(|part| part.limit.as_ref()).collect();
     let all = all?;
-    let first = all[0];
-    if all.iter().all(|verdict| verdict.limit == first.limit) {
-        let says = format!("{} (so say all {} results, this is the first)", first.says, parts.len());
-        return Some(VerdictResult {
-            limit: first.limit.clone(),
-            row: first.row.clone(),
-            says,
-            ..VerdictResult::default()
-        });
-    }
-    let names = parts.iter().zip(&all).map(|(part, verdict)| format!("{} {}", part.name, verdict.limit));
-    let says = format!("not known: the results name {}", names.collect::<Vec<_>>().join(", "));
+    let is_one = all.iter().all(|part| part.limit == all[0].limit);
+    let limit = if is_one { all[0].limit.as_str() } else { Limit::Unknown.name() };
     Some(VerdictResult {
-        limit: "unknown".to_owned(),
+        limit: limit.to_owned(),
         row: "merged".to_owned(),
-        says,
+        says: limit::merged(of_parts),
         ..VerdictResult::default()
     })
+}
+
+/// The limit of a part, in the words of its report.
+fn limit_of(document: &Document) -> Option<MergedLimit> {
+    let verdict = document.verdict.as_ref()?;
+    Some(MergedLimit {
+        limit: document.limit()?.to_owned(),
+        says: document.limit_line().unwrap_or_else(|| verdict.says.clone()),
+        cause: verdict.cause.clone(),
+    })
+}
+
+/// The times in which no part got a reply, in order, in seconds from the beginning of the sum.
+fn stops_of(parts: &[Part<'_>], sum: &Document) -> Vec<StopResult> {
+    let began = sum.started_unix_s.unwrap_or_default();
+    let of_part = |part: &Part<'_>| {
+        let offset = part.document.started_unix_s.unwrap_or(began) - began;
+        let moved = |stop: &StopResult| StopResult {
+            from_s: stop.from_s + offset,
+            to_s: stop.to_s + offset,
+            lasted: stop.lasted,
+        };
+        part.document.stops.iter().map(moved).collect::<Vec<_>>()
+    };
+    let common = parts.iter().map(of_part).reduce(|all, more| {
+        let both = |one: &StopResult, other: &StopResult| StopResult {
+            from_s: one.from_s.max(other.from_s),
+            to_s: one.to_s.min(other.to_s),
+            lasted: one.lasted && other.lasted,
+        };
+        all.iter().flat_map(|one| more.iter().map(move |other| both(one, other))).collect::<Vec<_>>()
+    });
+    let mut common = common.unwrap_or_default();
+    common.retain(|stop| stop.to_s - stop.from_s >= seconds(STOP_MIN_NS));
+    let rounded = |time_s: f64| (time_s * 1e3).round() / 1e3;
+    for stop in &mut common {
+        (stop.from_s, stop.to_s) = (rounded(stop.from_s), rounded(stop.to_s));
+    }
+    common
 }

@@ -11,7 +11,7 @@ use pummel_measure::recorder::{Sample, Span};
 
 use super::*;
 use crate::comparison::{StoredFile, side_of};
-use crate::document::{ChangeResult, ChangedFigure};
+use crate::document::{ChangeResult, ChangedFigure, LagPartResult, ReliableFigures};
 use crate::example::{BUILD, Run, sample};
 use crate::screen::Paper;
 use crate::stored::ResultDocument;
@@ -126,7 +126,10 @@ fn a_sum_is_a_result_that_is_shown_and_read_again() {
     assert!(Document::read(&bytes).expect("a result") == sum);
     let text = run(&sum, Detail::Everything, Paper::default());
     assert!(text.contains("\nMerged       the sum of 2 results: a.json "), "{text}");
-    assert!(text.contains("so say all 2 results"), "{text}");
+    let said = "\nTrust    reliable in both results: pummel's own delay (lag) is at most 4 % of";
+    assert!(text.contains(said), "{text}");
+    let of_each = ["\nLimit    a.json: the server, or the way to it: ", " b.json: the server,"];
+    assert!(of_each.iter().all(|words| text.contains(words)), "{text}");
     // A sum may be a part of a sum.
     let more = of_requests(9, 500..600);
     let all = [sum, more];
@@ -139,18 +142,55 @@ fn parts_that_are_not_complete_or_not_trusted_make_such_a_sum() {
     documents[1].status = Status::Interrupted;
     documents[1].reason = Some("interrupted".to_owned());
     documents[2].trust =
-        Some(TrustResult { ok: false, says: "Stalls.".to_owned(), ..TrustResult::default() });
-    documents[2].verdict = Some(VerdictResult { limit: "generator".to_owned(), ..VerdictResult::default() });
+        Some(TrustResult { ok: false, says: "it stalled".to_owned(), ..TrustResult::default() });
+    documents[2].verdict = Some(generator_limit());
     let sum = merged(&parts(&documents), BUILD).expect("a sum");
     assert_eq!((sum.status, sum.reason.as_deref()), (Status::Interrupted, Some("b.json: interrupted")));
     let trust = sum.trust.expect("it is said");
-    assert_eq!(
-        (trust.ok, trust.says.as_str()),
-        (false, "Of 3 results the times of 1 are not reliable: Stalls.")
-    );
+    assert_eq!((trust.ok, trust.says.as_str()), (false, "reliable in 2 of 3 results. c.json: it stalled"));
     let verdict = sum.verdict.expect("it is said");
     assert_eq!(verdict.limit, "unknown");
-    assert!(verdict.says.contains("c.json generator"), "{}", verdict.says);
+    assert!(verdict.says.starts_with("c.json: pummel's CPU. a.json"), "{}", verdict.says);
+}
+
+/// A limit of the generator, of a version that kept no facts.
+fn generator_limit() -> VerdictResult {
+    let says = "pummel's CPU".to_owned();
+    VerdictResult { limit: "generator".to_owned(), says, ..VerdictResult::default() }
+}
+
+#[test]
+fn a_sum_keeps_the_causes_of_its_parts_and_says_them_of_the_parts() {
+    let mut documents = shares(0..500, 3);
+    let half = LagPartResult { figure: "p50".to_owned(), share: 0.54, ..LagPartResult::default() };
+    for document in &mut documents[1..] {
+        let trust = document.trust.as_mut().expect("it was judged");
+        (trust.ok, trust.kind, trust.doubtful) = (false, ReliableFigures::None, vec![half.clone()]);
+    }
+    documents[2].verdict = Some(generator_limit());
+    let sum = merged(&parts(&documents), BUILD).expect("a sum");
+    let line = sum.trust_line().expect("it is said").to_string();
+    let expected = "NOT RELIABLE in 2 of 3 results. b.json: 54 % of p50 is pummel's own delay (lag), and its cause is not known. \
+                    c.json: 54 % of p50 is pummel's own delay (lag), see Limit";
+    assert_eq!(line, expected);
+    assert_eq!(sum.trust.as_ref().expect("it is said").says, expected);
+    assert!(sum.is_unreliable());
+    assert!(sum.limit_line().expect("it is said").starts_with("c.json: pummel's CPU. "), "{sum:?}");
+    assert_eq!(sum.merged[2].trust, documents[2].trust);
+}
+
+#[test]
+fn the_servers_of_a_sum_stopped_while_no_part_got_a_reply() {
+    let mut documents = shares(0..500, 2);
+    let stop = |from_s, to_s| StopResult { from_s, to_s, lasted: false };
+    documents[0].stops = vec![stop(0.2, 0.6), stop(1.0, 1.6)];
+    documents[1].stops = vec![stop(1.0, 1.6)];
+    documents[1].started_unix_s = documents[1].started_unix_s.map(|began| began + 0.1);
+    let sum = merged(&parts(&documents), BUILD).expect("a sum");
+    assert_eq!(sum.stops, [stop(1.1, 1.6)]);
+    assert_eq!(sum.merged[0].stops, documents[0].stops);
+    documents[1].stops.clear();
+    assert!(merged(&parts(&documents), BUILD).expect("a sum").stops.is_empty());
 }
 
 #[test]
@@ -216,7 +256,7 @@ fn an_anonymous_sum_names_no_file() {
         document.status = Status::Interrupted;
         document.generator.why = Some("slow".to_owned());
     }
-    documents[1].verdict = Some(VerdictResult { limit: "generator".to_owned(), ..VerdictResult::default() });
+    documents[1].verdict = Some(generator_limit());
     let sum = merged(&parts(&documents), BUILD).expect("a sum");
     let text = String::from_utf8(json::render(&sum)).expect("JSON");
     assert!(!text.contains(".json"), "{text}");

@@ -13,8 +13,42 @@ use pummel_measure::misses::NeverThere;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, grouped, percent, rate_text, was};
 
+use crate::document::limit_line::{GENERATOR, NO_LIMIT};
+use crate::document::{MergedLimit, MergedResult};
+
 /// The sentence of a run that nothing limited.
 pub const NONE_REACHED: &str = "none reached: every request was answered as it came";
+
+/// The sentence for a sum, without a full stop: that of its parts where all say the same, and else that of each, those that the
+/// generator limited first.
+pub fn merged(parts: &[MergedResult]) -> String {
+    let known: Vec<(&str, &MergedLimit)> =
+        parts.iter().filter_map(|part| Some((part.file.as_str(), part.limit.as_ref()?))).collect();
+    if known.iter().all(|(_, limit)| limit.limit == NO_LIMIT) {
+        return NONE_REACHED.to_owned();
+    }
+    let mut sentences: Vec<(&MergedLimit, Vec<&str>)> = Vec::new();
+    for (file, limit) in known {
+        match sentences.iter_mut().find(|(other, _)| other.says == limit.says) {
+            Some((_, files)) => files.push(file),
+            None => sentences.push((limit, vec![file])),
+        }
+    }
+    if let [(limit, _)] = sentences.as_slice() {
+        return limit.says.clone();
+    }
+    sentences.sort_by_key(|(limit, _)| limit.limit != GENERATOR);
+    let more: usize = sentences.iter().skip(SENTENCES_MAX).map(|(_, files)| files.len()).sum();
+    let told = sentences
+        .iter()
+        .take(SENTENCES_MAX)
+        .map(|(limit, files)| format!("{}: {}", files.join(", "), limit.says));
+    let more = (more > 0).then(|| format!("{} in the JSON", counted(more as u64, "more result")));
+    told.chain(more).collect::<Vec<_>>().join(". ")
+}
+
+/// The most sentences on the parts of a sum.
+const SENTENCES_MAX: usize = 4;
 
 /// Advice for a load that is more than a server can do.
 const SEARCH: &str = "pummel search --goal p99:100ms";

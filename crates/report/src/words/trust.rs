@@ -4,9 +4,12 @@ use std::fmt;
 
 use pummel_logic::plan::{Group, Plan};
 use pummel_logic::time::Nanos;
+use pummel_measure::reason::ReasonKind;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, percent};
 
+use crate::document::MergedResult;
+use crate::document::limit_line::GENERATOR;
 use crate::document::trust::{
     CauseResult, LagCauseResult, LagPartResult, ReliableFigures, SharedMachineResult, StallsResult, Taker,
     TrustResult,
@@ -79,6 +82,53 @@ pub fn line(trust: &TrustResult, around: Around) -> Line {
     };
     Line { is_unreliable, rest }
 }
+
+/// The line on trust in the times of a sum, from those of its parts; `None` where a part does not say.
+pub fn merged(sum: &TrustResult, parts: &[MergedResult], is_closed: bool) -> Option<Line> {
+    let all: Option<Vec<(&MergedResult, &TrustResult)>> =
+        parts.iter().map(|part| Some((part, part.trust.as_ref()?))).collect();
+    let all = all.filter(|all| !all.is_empty())?;
+    let doubtful: Vec<(&MergedResult, Line)> = all
+        .iter()
+        .filter(|(_, trust)| !trust.ok)
+        .map(|(part, trust)| (*part, line_of_part(part, trust, is_closed)))
+        .collect();
+    let unreliable = doubtful.iter().filter(|(_, line)| line.is_unreliable).count();
+    if doubtful.is_empty() {
+        let exception = if is_mostly_lag(sum, "p99.9") { " up to p99" } else { "" };
+        let lag = match shares(sum, false) {
+            shares if shares.is_empty() => String::new(),
+            shares => format!(": {OWN_DELAY} is at most {shares}"),
+        };
+        let whole = if all.len() == 2 { "both".to_owned() } else { format!("all {}", all.len()) };
+        let rest = format!("reliable{exception} in {whole} results{lag}");
+        return Some(Line { is_unreliable: false, rest });
+    }
+    let mut sentences = vec![match unreliable {
+        0 => format!("reliable in {} of {} results", all.len() - doubtful.len(), all.len()),
+        count => format!(" in {count} of {} results", all.len()),
+    }];
+    // Behind the head, which says so, the name of a part stands in the place of the words in capitals.
+    sentences.extend(doubtful.iter().take(PARTS_MAX).map(|(part, line)| match line.is_unreliable {
+        true => format!("{}{}", part.file, line.rest),
+        false => format!("{}: {}", part.file, line.rest),
+    }));
+    let more = doubtful.len().saturating_sub(PARTS_MAX);
+    sentences.extend((more > 0).then(|| format!("{} in doubt", counted(more as u64, "more result"))));
+    Some(Line { is_unreliable: unreliable > 0, rest: sentences.join(". ") })
+}
+
+fn line_of_part(part: &MergedResult, trust: &TrustResult, is_closed: bool) -> Line {
+    let around = Around {
+        is_closed,
+        limit_has_cause: part.limit.as_ref().is_some_and(|limit| limit.limit == GENERATOR),
+        is_cut_short: part.reason_kind == Some(ReasonKind::ServerGone),
+    };
+    line(trust, around)
+}
+
+/// The most parts of a sum whose doubts are told one by one.
+const PARTS_MAX: usize = 3;
 
 /// All that is known of the trust in the times of a run: the line of the report and [`beyond_line`].
 pub fn says(trust: &TrustResult, around: Around) -> String {
