@@ -1,9 +1,33 @@
 //! Passwords in command lines and in commands of RESP servers: words in, the same words with `***` in place of passwords out.
 
+use std::fmt;
 use std::ops::Range;
 
 /// Text in the place of a password, and of all that an anonymous result leaves out.
 pub const HIDDEN: &str = "***";
+
+/// Text that is printed nowhere: a password or a token.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The secret of this text.
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(text.into())
+    }
+
+    /// The text, for the peer that has to know it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    /// Leaves the text out.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(HIDDEN)
+    }
+}
 
 /// Most levels of command lines within the words of command lines that are read. Deeper words are hidden whole.
 const DEPTH_MAX: u32 = 8;
@@ -432,6 +456,12 @@ fn without_uri_passwords(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_is_not_printed_for_debugging() {
+        let secret = Secret::new("S3CRET");
+        assert_eq!((format!("{secret:?}").as_str(), secret.reveal()), ("***", "S3CRET"));
+    }
 
     #[test]
     fn passwords_in_commands_of_resp_servers_are_hidden() {

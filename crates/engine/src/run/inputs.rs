@@ -1,5 +1,6 @@
 //! A run before its start: its plan, the process that runs it, and the inputs that no Plan holds.
 
+use pummel_logic::secrets::Secret;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub(super) struct Process<'a> {
 #[derive(Clone, Default)]
 pub struct Inputs {
     /// The password of the login; `None` when it is to be read from where the Plan says.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// The requests of a Plan that replays a recording.
     pub trace: Option<Arc<Trace>>,
     /// The files of a Plan that replays a trace while it is read.

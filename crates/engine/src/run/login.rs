@@ -8,6 +8,7 @@ use pummel_logic::plan::detect::Question;
 use pummel_logic::plan::{Plan, Protocol};
 use pummel_logic::protocol::Refused;
 use pummel_logic::protocol::handshake::{self, Handshake};
+use pummel_logic::secrets::Secret;
 
 use super::detect::{Asking, Undetected};
 use super::error::{LoginUnsent, RunError};
@@ -20,7 +21,7 @@ pub(super) fn handshake_of(plan: &Plan, inputs: &Inputs) -> Result<Handshake, Ru
     let password = inputs.password.clone().map_or_else(|| password_of(plan), |known| Ok(Some(known)))?;
     let login = plan.login.as_ref().zip(password.as_ref()).map(|(login, password)| handshake::Credentials {
         user: login.user.as_bytes(),
-        password: password.as_bytes(),
+        password: password.reveal().as_bytes(),
     });
     let handshake = plan.protocol.handshake(login, plan.database);
     handshake.map_err(|Refused(why)| RunError::Plan(format!("the login cannot be sent: {why}")))
@@ -33,7 +34,7 @@ pub(super) fn handshake_of(plan: &Plan, inputs: &Inputs) -> Result<Handshake, Ru
 /// # Errors
 /// Returns [`RunError::Plan`] when the password file cannot be read or has an empty first line, and when the plan
 /// names no file and the environment variable `PUMMEL_PASSWORD` is not set or not UTF-8.
-pub fn password_of(plan: &Plan) -> Result<Option<String>, RunError> {
+pub fn password_of(plan: &Plan) -> Result<Option<Secret>, RunError> {
     let Some(login) = &plan.login else { return Ok(None) };
     let Some(path) = &login.password_file else {
         let missing = |why| {
@@ -43,7 +44,7 @@ pub fn password_of(plan: &Plan) -> Result<Option<String>, RunError> {
             };
             RunError::Plan(format!("a user needs a password: PUMMEL_PASSWORD {why}"))
         };
-        return std::env::var("PUMMEL_PASSWORD").map(Some).map_err(missing);
+        return std::env::var("PUMMEL_PASSWORD").map(|word| Some(Secret::new(word))).map_err(missing);
     };
     let text = std::fs::read_to_string(path)
         .map_err(|error| RunError::Plan(format!("the password cannot be read from {path}: {error}")))?;
@@ -51,7 +52,7 @@ pub fn password_of(plan: &Plan) -> Result<Option<String>, RunError> {
         "" => {
             Err(RunError::Plan(format!("the password cannot be read from {path}: its first line is empty")))
         }
-        password => Ok(Some(password.to_owned())),
+        password => Ok(Some(Secret::new(password))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What an order asks of an agent, and whether the agent does it.
 
+use pummel_logic::secrets::Secret;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -138,13 +139,13 @@ fn password_for(
     plan: &Plan,
     order: &v2::Order,
     contents: &HashMap<String, Vec<u8>>,
-) -> Result<Option<String>, Refusal> {
+) -> Result<Option<Secret>, Refusal> {
     let path = plan.login.as_ref().and_then(|login| login.password_file.as_ref());
     match (&order.password, path) {
-        (Some(password), _) => Ok(Some(password.clone())),
+        (Some(password), _) => Ok(Some(Secret::new(password.as_str()))),
         (None, None) => password_of(plan).map_err(Refusal::here),
         (None, Some(path)) => match str::from_utf8(&contents[path]) {
-            Ok(text) => Ok(Some(text.lines().next().unwrap_or_default().to_owned())),
+            Ok(text) => Ok(Some(Secret::new(text.lines().next().unwrap_or_default()))),
             Err(_) => Err(Refusal::here(format!("the password cannot be read from {path}: it is no UTF-8"))),
         },
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use clap::Args;
@@ -248,6 +249,8 @@ impl BuiltIn {
             .args(["serve", "--listen", "127.0.0.1:0", "--max-seconds", SERVER_SECONDS])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            // Ctrl-C of the terminal ends the run, whose report needs the server to the end.
+            .process_group(0)
             .spawn()?;
         let mut first_line = String::new();
         let read = match process.stdout.take() {

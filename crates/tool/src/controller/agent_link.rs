@@ -71,7 +71,10 @@ impl TokenHeader {
     fn of(token: Option<Token>) -> Result<TokenHeader, String> {
         let header =
             token.map(|token| token.bearer().parse().map_err(|_| "the token cannot be sent".to_owned()));
-        header.transpose().map(TokenHeader)
+        let mut header: Option<MetadataValue<Ascii>> = header.transpose()?;
+        // Such a value is left out of what is printed for debugging.
+        header.iter_mut().for_each(|header| header.set_sensitive(true));
+        Ok(TokenHeader(header))
     }
 }
 
@@ -175,7 +178,7 @@ pub async fn connect_all(
     }
     let mut wanted: Vec<_> = targets.into_iter().map(|target| (target, credentials.clone())).collect();
     for placed in placed {
-        wanted.push((Target::placed(placed), credentials.with_token(&placed.token)?));
+        wanted.push((Target::placed(placed), credentials.with_token(placed.token.reveal())?));
     }
     let attempts: Vec<_> = wanted
         .into_iter()

@@ -154,7 +154,7 @@ impl ConnectedAgents {
             part: json(serde_json::to_vec(share)).into(),
             rows: wants.rows,
             outstanding: wants.outstanding,
-            password: inputs.password.clone(),
+            password: inputs.password.as_ref().map(|word| word.reveal().to_owned()),
             allow_version_mismatch: self.allow_version_mismatch,
             run: self.run_name.clone(),
         }

@@ -5,6 +5,7 @@
 //! counted and said, times that may not be believed are called so, and what cannot be written changes the exit status.
 //! A front adds its [`Style`].
 
+use pummel_logic::secrets::Secret;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
@@ -129,7 +130,7 @@ pub struct Extras {
     /// Files beside the results of all fronts.
     pub files: FrontFiles,
     /// The password of the plan's login, where the front has one of its own. Otherwise it is read as the plan says.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// What is known of the protocol of the servers.
     pub detection: Detection,
     /// Whether this process reads what its plans need also where agents may do all of the work.

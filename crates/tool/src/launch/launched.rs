@@ -1,5 +1,6 @@
 //! Agents that were started for one run, what ends them, and why some could not be started.
 
+use pummel_logic::secrets::Secret;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,7 +19,7 @@ pub struct LaunchedAgent {
     /// The address where this machine reaches the agent.
     pub address: SocketAddr,
     /// The token that the agent asks for. Only this process and the agent know it.
-    pub token: String,
+    pub token: Secret,
 }
 
 /// The agents of one launch. Dropping this value ends all of them; they end by themselves when this process ends in

@@ -1,5 +1,6 @@
 //! Agents by Slurm: inside an allocation, one on each of some of its nodes, started by one `srun`.
 
+use pummel_logic::secrets::Secret;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
@@ -36,8 +37,11 @@ pub(super) fn launch(count: NonZeroU32, options: LaunchOptions<'_>) -> Result<La
     process.pulse();
     let addresses = listening(&mut process, &nodes, options)?;
     let agents = nodes.into_iter().zip(addresses);
-    let agents =
-        agents.map(|(node, address)| LaunchedAgent { name: node.name, address, token: token.clone() });
+    let agents = agents.map(|(node, address)| LaunchedAgent {
+        name: node.name,
+        address,
+        token: Secret::new(token.as_str()),
+    });
     Ok(LaunchedAgents { agents: agents.collect(), processes: vec![process] })
 }
 

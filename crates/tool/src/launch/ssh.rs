@@ -1,5 +1,6 @@
 //! Agents by the system's `ssh`: each on the loopback of its host, reached through the connection that started it.
 
+use pummel_logic::secrets::Secret;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -119,7 +120,7 @@ impl HostLaunch<'_> {
         let mut process = start(&argv)?;
         let there = self.start_agent(&mut process)?;
         let address = self.forward(there)?;
-        Ok((LaunchedAgent { name: self.host.to_string(), address, token: self.token.to_owned() }, process))
+        Ok((LaunchedAgent { name: self.host.to_string(), address, token: Secret::new(self.token) }, process))
     }
 
     /// Waits until the agent listens; returns its address on its own host.

@@ -1,7 +1,7 @@
 //! The words of pummel's own command line about a run: progress on standard error, and the report.
 
 use pummel_logic::plan::Work;
-use pummel_logic::time::seconds;
+use pummel_logic::time::{Nanos, seconds};
 use pummel_measure::measurement::Slice;
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Quantile, time_text};
@@ -49,7 +49,10 @@ impl Style for NativeStyle {
             }
             Event::Progress(_, ended, Some(of)) => out.bar(Bar::At(ended, of)),
             Event::Slice(so_far) => {
-                so_far.intervals.iter().last().iter().for_each(|slice| out.progress(line(slice)))
+                let mut latest = so_far.intervals.iter().rev();
+                if let Some(slice) = latest.next() {
+                    out.progress(line(slice, latest.next()));
+                }
             }
             _ => {}
         }
@@ -103,8 +106,17 @@ fn obstacle(ended: &Ended<'_>) -> Option<Obstacle> {
     }
 }
 
-/// The line of progress of a slice of the measured phase.
-fn line(slice: &Slice) -> String {
+/// A piece of an interval below this share of it tells no rate.
+const PIECE_LEAST: f64 = 0.1;
+
+/// The rate of a slice of this length behind one of another length, in whole requests per second.
+fn rate_words(rate: f64, length_ns: Nanos, before_ns: Option<Nanos>) -> String {
+    let is_piece = before_ns.is_some_and(|before_ns| (length_ns as f64) < PIECE_LEAST * before_ns as f64);
+    if is_piece { "-".to_owned() } else { format!("{rate:.0}") }
+}
+
+/// The line of progress of a slice of the measured phase, behind another one.
+fn line(slice: &Slice, before: Option<&Slice>) -> String {
     let counts = slice.counts();
     // The op that most requests asked stands for the slice.
     let op = slice.ops.values().max_by_key(|op| op.counts.requests());
@@ -117,9 +129,9 @@ fn line(slice: &Slice) -> String {
     };
     let shown = |name: &str| time(name).unwrap_or_else(|| "unknown".to_owned());
     format!(
-        "{:7.1} s {:11.0} req/s   response p50 {:>9}  p99 {:>9}   misses {}  errors {}",
+        "{:7.1} s {:>11} req/s   response p50 {:>9}  p99 {:>9}   misses {}  errors {}",
         seconds(slice.end_ns),
-        slice_rate(slice),
+        rate_words(slice_rate(slice), slice.length_ns(), before.map(Slice::length_ns)),
         shown("p50"),
         shown("p99"),
         counts.misses,
@@ -129,4 +141,18 @@ fn line(slice: &Slice) -> String {
 
 fn exit_of(ended: &Ended<'_>) -> Exit {
     document_of(&ended.report).exit.map_or(Exit::Failed, Exit::of_status)
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::time::{MILLISECOND, SECOND};
+
+    use super::*;
+
+    #[test]
+    fn a_short_piece_of_an_interval_has_no_rate() {
+        assert_eq!(rate_words(3_591.0, MILLISECOND, Some(SECOND)), "-");
+        assert_eq!(rate_words(3_591.4, SECOND / 2, Some(SECOND)), "3591");
+        assert_eq!(rate_words(3_591.4, MILLISECOND, None), "3591");
+    }
 }

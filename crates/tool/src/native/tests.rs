@@ -452,6 +452,12 @@ fn a_share_of_hits_is_asked_for_alone_and_of_records_that_live() {
 }
 
 #[test]
+fn a_trace_may_be_said_to_need_no_load_which_holds_anyway() {
+    let plan = |words: &str| job_of(&format!("run -s a --trace t{words}")).expect("a trace").plan;
+    assert_eq!(plan(" --no-load"), plan(""));
+}
+
+#[test]
 fn an_error_names_the_option_that_was_given_and_not_another_that_decides_the_same() {
     for (words, part) in [
         ("-t 1us", "'1us' for '--time': expected a time from 1ms to 8760h"),

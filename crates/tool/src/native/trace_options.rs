@@ -39,7 +39,6 @@ const NOT_BESIDE: &[&str] = &[
     "--noreply",
     "--verify",
     "--load",
-    "--no-load",
     "--records",
     "--key-size",
     "--key-prefix",

@@ -14,6 +14,7 @@ mod trace;
 #[cfg(test)]
 mod tests;
 
+use pummel_logic::secrets::Secret;
 use std::path::PathBuf;
 
 use pummel_logic::dist::Dist;
@@ -237,7 +238,7 @@ impl Runs {
     }
 
     /// The password, which is in no Plan.
-    pub fn password(&self) -> Option<String> {
+    pub fn password(&self) -> Option<Secret> {
         self.options.username.as_ref()?;
         Some(self.options.password.clone().unwrap_or_default())
     }

@@ -1,5 +1,6 @@
 //! mutilate's options: the table, what a command line gives, and what it is told when it is wrong.
 
+use pummel_logic::secrets::Secret;
 use std::fmt;
 
 use crate::compat::c_numbers::{strtod, strtol};
@@ -141,7 +142,7 @@ pub struct Options {
     pub queries: i64,
     pub update: f64,
     pub username: Option<String>,
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     pub threads: i64,
     pub affinity: bool,
     pub connections: i64,
@@ -335,7 +336,7 @@ impl Options {
             "queries" => self.queries = int(&value)?,
             "update" => self.update = float(&value)?,
             "username" => self.username = Some(value),
-            "password" => self.password = Some(value),
+            "password" => self.password = Some(Secret::new(value)),
             "threads" => self.threads = int(&value)?,
             "affinity" => self.affinity = true,
             "connections" => self.connections = int(&value)?,

@@ -1,5 +1,6 @@
 //! What each command line means: golden tables from words to Plans, without a server.
 
+use pummel_logic::secrets::Secret;
 use std::collections::BTreeSet;
 
 use pummel_logic::plan::share::{ClientId, PhaseShare};
@@ -486,8 +487,8 @@ fn what_is_written_about_a_run_is_no_part_of_its_plan() {
     assert_eq!(runs.display, display);
     let file = |name| runs.job.outputs.files.get(name).and_then(std::path::Path::to_str);
     assert_eq!(["json", "csv", "hdr", "samples"].map(file), ["j", "c", "h", "s"].map(Some));
-    assert_eq!(runs.password(), Some("x".to_owned()));
-    assert_eq!(runs_of("-s a --binary -U y").password(), Some(String::new()));
+    assert_eq!(runs.password(), Some(Secret::new("x")));
+    assert_eq!(runs_of("-s a --binary -U y").password(), Some(Secret::default()));
     assert_eq!(runs_of("-s a").password(), None);
 }
 
