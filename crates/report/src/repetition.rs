@@ -1,28 +1,21 @@
-//! Several runs of one configuration, side by side: as text, JSON and CSV.
-
-use std::fmt::Write as _;
+//! Several runs of one configuration, side by side, as data, JSON and CSV.
 
 use pummel_logic::plan::{Labels, Plan};
 use pummel_measure::compare::{RUNS_FOR_INTERVAL, RunFigure, RunSpread, median, median_interval};
 use pummel_measure::measurement::Status;
-use pummel_measure::words::counted;
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::SideSource;
 use crate::csv::{Cell, Csv};
 use crate::document::{SCHEMA, ToolResult};
 pub use crate::json::render as json;
-use crate::markdown;
 use crate::run_figures::{
     CSV_HEADER, Figures, Metric, MetricUnit, OfMetric, RunFigures, csv_cells, judged_by_default,
-    lag_words_of, made_again_words, outcome_words, status_of_series, wrong_values,
+    status_of_series, wrong_values,
 };
 
 /// The least length of a run that is advised, in seconds: shorter ones say nothing of how sure they are.
 const RUN_LEAST_S: f64 = 1.0;
-
-/// Ratios of the advised to the present length at which the advice is not worth a sentence.
-const ADVICE_SAME: std::ops::RangeInclusive<f64> = 0.67..=1.5;
 
 /// Word of results of repeated runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,117 +179,6 @@ impl Repetition {
     }
 }
 
-/// The report for people.
-pub fn text(repetition: &Repetition) -> String {
-    let runs = &repetition.runs;
-    let count = counted(runs.len() as u64, "run");
-    let around = match repetition.restarted {
-        Some(true) => "server restarted before each run",
-        Some(false) => "server not restarted",
-        None => "whether the server was restarted is not known",
-    };
-    let version = &repetition.tool.version;
-    let mut text = format!("pummel {version}: {count} of {}, {around}\n", repetition.plan.servers.join(", "));
-    if !repetition.figures.is_empty() {
-        text += &table(&repetition.figures, runs.len());
-    }
-    for note in notes(repetition) {
-        text += &format!("\n{note}\n");
-    }
-    text
-}
-
-/// Notes on the runs in addition to their figures: paragraphs.
-pub fn notes(repetition: &Repetition) -> Vec<String> {
-    let runs = &repetition.runs;
-    let mut notes: Vec<String> = repetition.figures.iter().filter_map(spread_words).collect();
-    let measured_s = repetition.mean_of(|run| run.seconds);
-    let advised_s = repetition.advised_run_s;
-    // Advice that changes little is none.
-    if let Some(run_s) = advised_s.filter(|run_s| !ADVICE_SAME.contains(&(run_s / measured_s))) {
-        let metric = judged_by_default(&repetition.plan);
-        notes.push(format!(
-            "In the same time in all, {} would be known best from {} runs that measure about {run_s:.1} s each ({measured_s:.1} s now).",
-            metric.name(),
-            if run_s < measured_s { "more and shorter" } else { "fewer and longer" },
-        ));
-    }
-    notes.extend(troubles(repetition));
-    notes.extend(made_again_words(repetition.made_again));
-    if let Some(reason) = &repetition.reason {
-        notes.push(format!("Not complete: {} of {} runs: {reason}", runs.len(), repetition.asked));
-    }
-    notes
-}
-
-/// A line for each figure: its median, the interval or the range, how far the runs differ.
-fn table(figures: &[RepeatedFigure], runs: usize) -> String {
-    let has_interval = runs >= RUNS_FOR_INTERVAL;
-    let (from, to) = if has_interval { ("from", "to") } else { ("least", "greatest") };
-    let mut text = format!("\n{:<12}{:>12}{from:>12}{to:>12}  runs differ by\n", "", "median");
-    for figure in figures {
-        let (low, high) = figure.interval.unwrap_or(figure.range);
-        let of = |value: f64| figure.metric.text(value);
-        let between =
-            figure.spread.map_or("-".to_owned(), |spread| format!("{:.1} %", spread.between * 100.0));
-        let name = figure.metric.name();
-        writeln!(text, "{name:<12}{:>12}{:>12}{:>12}  {between}", of(figure.median), of(low), of(high))
-            .expect("text can always be added to");
-    }
-    text += &match has_interval {
-        true => format!("\nfrom and to: 95 % interval of the median of {runs} runs.\n"),
-        false => format!("\nleast and greatest: range of {}, no interval.\n", counted(runs as u64, "run")),
-    };
-    text
-}
-
-/// A sentence on how the runs differ in a figure; `None` if chance within a run explains it.
-fn spread_words(figure: &RepeatedFigure) -> Option<String> {
-    let spread = figure.spread.filter(|spread| spread.is_beyond_chance == Some(true))?;
-    let name = figure.metric.name();
-    let mut text = format!("{name}: runs differ more than chance within a run explains.");
-    if let Some(groups) = spread.groups {
-        let [low, high] = groups.medians.map(|median| figure.metric.text(median));
-        let [lower, upper] = groups.runs;
-        text += &format!(" They fall in two groups: {lower} near {low}, {upper} near {high}.");
-    }
-    Some(text)
-}
-
-/// Missed goals, wrong values, runs that were not steady, that failed or were overloaded, or whose times hold lag of pummel.
-fn troubles(repetition: &Repetition) -> Vec<String> {
-    let mut notes = Vec::new();
-    let all = repetition.runs.len();
-    let (missed, judged) = repetition.missed();
-    if judged > 0 {
-        notes.push(match missed {
-            0 => format!("The goals were met in all of {}.", counted(judged as u64, "run")),
-            missed => format!("A goal was MISSED in {missed} of {judged} runs."),
-        });
-    }
-    let wrong = repetition.wrong_values();
-    if wrong > 0 {
-        notes.push(format!("WRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which."));
-    }
-    let unsteady = repetition.runs.iter().filter(|run| run.steady == Some(false)).count();
-    if unsteady > 0 {
-        notes.push(format!("{unsteady} of {all} runs were not steady from their beginning to their end."));
-    }
-    let runs: Vec<&RunFigures> = repetition.runs.iter().collect();
-    notes.extend(outcome_words(&runs));
-    notes.extend(lag_words_of(&runs));
-    notes
-}
-
-/// The report for people, for the page of a job or a comment.
-pub fn markdown(repetition: &Repetition) -> Vec<u8> {
-    let count = counted(repetition.runs.len() as u64, "run");
-    markdown::of_text(
-        &format!("pummel: {count} of {}", repetition.plan.servers.join(", ")),
-        &text(repetition),
-    )
-}
-
 /// The runs as CSV, a line for each.
 pub fn csv(repetition: &Repetition) -> Vec<u8> {
     let mut table = Csv::with_header(std::iter::once("run").chain(CSV_HEADER));
@@ -323,27 +205,6 @@ mod tests {
     }
 
     #[test]
-    fn three_runs_have_a_range_and_six_an_interval() {
-        let few = text(&repetition(&[1.0, 1.02, 0.99]));
-        assert!(few.contains("range of 3 runs, no interval") && !few.contains("95 %"), "{few}");
-        assert!(few.contains("server not restarted"), "{few}");
-        let many = text(&repetition(&[1.0, 1.02, 0.99, 1.01, 1.0, 0.98]));
-        assert!(many.contains("95 % interval of the median of 6 runs"), "{many}");
-        let line = many.lines().find(|line| line.starts_with("p50 ")).expect("a line");
-        let words: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(words, ["p50", "100", "us", "98.0", "us", "102", "us", "1.4", "%"]);
-    }
-
-    #[test]
-    fn a_server_with_two_states_is_called_so() {
-        let said = text(&repetition(&[1.0, 1.3, 1.01, 1.31, 0.99, 1.29, 1.0, 1.3]));
-        assert!(said.contains("p50: runs differ more than chance within a run explains."), "{said}");
-        assert!(said.contains("two groups: 4 near 100 us, 4 near 130 us"), "{said}");
-        let quiet = text(&repetition(&[1.0, 1.002, 1.001, 0.999, 1.0, 1.001]));
-        assert!(!quiet.contains("more than chance"), "{quiet}");
-    }
-
-    #[test]
     fn json_has_the_figures_and_all_runs() {
         let repetition = repetition(&[1.0, 1.02, 0.99, 1.01, 1.0, 0.98]);
         let value: Value = serde_json::from_slice(&json(&repetition)).expect("JSON");
@@ -358,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_runs_are_shown_as_they_were_printed() {
+    fn stored_runs_are_read_as_they_were_written() {
         let mut whole = repetition(&[1.0, 1.3, 1.01, 1.31, 0.99, 1.29, 1.0, 1.3]);
         let mut cut = repetition(&[1.0, 1.02]);
         cut.asked = 5;
@@ -369,30 +230,7 @@ mod tests {
             let bytes = json(&made);
             let Ok(ResultDocument::Repeated(read)) = stored::read(&bytes) else { panic!("a result") };
             assert_eq!(*read, made);
-            assert_eq!((json(&read), text(&read)), (bytes, text(&made)));
+            assert_eq!(json(&read), bytes);
         }
-    }
-
-    #[test]
-    fn what_went_wrong_in_a_run_is_said() {
-        let mut repetition = repetition(&[1.0, 1.0]);
-        repetition.runs[0].wrong_values = Some(3);
-        repetition.runs[0].met = Some(false);
-        repetition.runs[1].met = Some(true);
-        repetition.runs[1].steady = Some(false);
-        repetition.asked = 5;
-        repetition.end(Some("interrupted".to_owned()), true);
-        let said = text(&repetition);
-        for words in [
-            "MISSED in 1 of 2",
-            "WRONG VALUES FOUND: 3",
-            "1 of 2 runs were not steady",
-            "2 of 5 runs: interrupted",
-        ] {
-            assert!(said.contains(words), "{words}: {said}");
-        }
-        assert_eq!(repetition.status, Status::Interrupted);
-        let value: Value = serde_json::from_slice(&json(&repetition)).expect("JSON");
-        assert_eq!(value["status"], "interrupted");
     }
 }

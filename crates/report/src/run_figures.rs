@@ -13,7 +13,7 @@ use pummel_measure::words::{counted, was};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::csv::Cell;
-use crate::document::{Document, Figure, TimeFigures};
+use crate::document::{Document, Figure, TimeFigures, reads};
 use crate::numbers::{grouped, number};
 
 /// A figure by which runs are compared.
@@ -101,18 +101,6 @@ impl Metric {
             Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 => {
                 time_text((value * MICROSECOND as f64).round() as Nanos)
             }
-        }
-    }
-
-    /// The words for a relative change of the side of this name against the other, from its absolute size as text.
-    pub fn change_words(self, name: &str, is_greater: bool, size: &str) -> String {
-        match (self, is_greater) {
-            (Metric::Rate, true) => format!("{name} does {size} more"),
-            (Metric::Rate, false) => format!("{name} does {size} less"),
-            (Metric::ClientCpu | Metric::ServerCpu, true) => format!("{name} takes {size} more"),
-            (Metric::ClientCpu | Metric::ServerCpu, false) => format!("{name} takes {size} less"),
-            (_, true) => format!("{name} is {size} slower"),
-            (_, false) => format!("{name} is {size} faster"),
         }
     }
 }
@@ -235,18 +223,47 @@ pub struct RunFigures {
     /// Wrong and stale values that were found; null where none were checked.
     #[serde(default)]
     pub wrong_values: Option<u64>,
+    /// Keys that were found and keys that were not, by requests that read; null where that is not known.
+    #[serde(default)]
+    pub lookups: Option<Lookups>,
+    /// Requests that ended as errors or without a reply; null where that is not known.
+    #[serde(default)]
+    pub errors: Option<u64>,
     /// Whether the run met its goals; null where it had none.
     #[serde(default)]
     pub met: Option<bool>,
     /// Whether the times are reliable; null where that is not known.
     #[serde(default)]
     pub trust: Option<bool>,
+    /// Names of the figures of the response whose lag makes the times doubtful.
+    #[serde(default)]
+    pub doubtful: Vec<String>,
     /// Names of the figures of the response that are lag for half or more.
     #[serde(default)]
     pub mostly_lag: Vec<String>,
     /// Limit of the run, as in `verdict` of a run.
     #[serde(default)]
     pub limit: String,
+}
+
+/// Keys that reads looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Lookups {
+    /// Keys that were found.
+    pub hits: u64,
+    /// Keys that were not.
+    pub misses: u64,
+}
+
+impl Lookups {
+    fn of(result: &Document) -> Lookups {
+        let of_reads = result.ops.iter().filter(|(name, _)| reads(name));
+        of_reads.fold(Lookups::default(), |all, (_, op)| Lookups {
+            hits: all.hits.saturating_add(op.hits),
+            misses: all.misses.saturating_add(op.misses),
+        })
+    }
 }
 
 /// Quantiles of the response time in microseconds, and their intervals within the run.
@@ -319,8 +336,15 @@ impl RunFigures {
             cpu_us_per_request: result.generator.cpu_us_per_request,
             server_cpu_us_per_request: server_cpu_us(result),
             wrong_values: (result.plan.verify > 0.0).then_some(verify.failed + verify.stale),
+            lookups: Some(Lookups::of(result)),
+            errors: Some(result.totals.errors),
             met: (!result.goals.is_empty()).then(|| !result.missed_a_goal()),
             trust: result.trust.as_ref().map(|trust| trust.ok),
+            doubtful: result
+                .trust
+                .iter()
+                .flat_map(|trust| trust.doubtful.iter().map(|part| part.figure.clone()))
+                .collect(),
             mostly_lag: result.trust.as_ref().map(|trust| trust.mostly_lag.clone()).unwrap_or_default(),
             limit: result.verdict.as_ref().map_or(String::new(), |verdict| verdict.limit.clone()),
         }
@@ -436,24 +460,6 @@ pub fn csv_cells(run: &RunFigures) -> [Cell<'_>; 16] {
     ]
 }
 
-/// Sentences about runs of which most requests were errors, and about those that were asked for more than was answered.
-pub fn outcome_words(runs: &[&RunFigures]) -> Vec<String> {
-    let count = |outcome| runs.iter().filter(|run| run.outcome == outcome).count();
-    let all = runs.len();
-    let sentence = |outcome: RunOutcome, what: &str| {
-        let some = count(outcome);
-        let word = outcome.headline().unwrap_or_default();
-        (some > 0).then(|| format!("{word}: in {some} of {all} runs {what}."))
-    };
-    let failed =
-        sentence(RunOutcome::Failed, "more than half of the requests that ended were errors or timeouts");
-    let overloaded = sentence(
-        RunOutcome::Overloaded,
-        "more requests were due than were answered, and the queue grew to the end",
-    );
-    failed.into_iter().chain(overloaded).collect()
-}
-
 /// Sentences about the times of `all` runs that hold lag of pummel: of so many that are doubtful, and of the figures with these
 /// names that are lag for half or more in some runs, which `mostly` counts.
 pub fn lag_words(
@@ -476,13 +482,6 @@ pub fn lag_words(
         words.push(format!("Half or more is lag {}.", figures.join(", ")));
     }
     words
-}
-
-/// The sentences of [`lag_words`] about runs whose reports have the figures of [`Metric`].
-pub fn lag_words_of(runs: &[&RunFigures]) -> Vec<String> {
-    let doubtful = runs.iter().filter(|run| run.trust == Some(false)).count();
-    let mostly = |name: &str| runs.iter().filter(|run| run.mostly_lag.iter().any(|one| one == name)).count();
-    lag_words(runs.len(), doubtful, Metric::ALL.into_iter().map(Metric::name), mostly)
 }
 
 /// A sentence about the failed runs of a series that were made again; `None` where there were none.
@@ -530,42 +529,14 @@ pub(crate) mod tests {
             cpu_us_per_request: Some(4.0),
             server_cpu_us_per_request: None,
             wrong_values: None,
+            lookups: Some(Lookups { hits: 180_000, misses: 0 }),
+            errors: Some(0),
             met: None,
             trust: Some(true),
+            doubtful: Vec::new(),
             mostly_lag: Vec::new(),
             limit: "none".to_owned(),
         }
-    }
-
-    #[test]
-    fn runs_that_failed_or_were_overloaded_are_counted_by_name() {
-        let [ok, failed, overloaded] = [RunOutcome::Ok, RunOutcome::Failed, RunOutcome::Overloaded]
-            .map(|outcome| RunFigures { outcome, ..run_at(0.0, 1.0) });
-        assert_eq!(outcome_words(&[&ok, &ok]), Vec::<String>::new());
-        assert!(
-            !ok.line().contains("OVER") && overloaded.line().ends_with(", OVERLOADED"),
-            "{}",
-            overloaded.line()
-        );
-        let said = outcome_words(&[&ok, &failed, &overloaded, &overloaded]);
-        assert!(said[0].starts_with("FAILED: in 1 of 4 runs more than half "), "{said:?}");
-        assert!(said[1].starts_with("OVERLOADED: in 2 of 4 runs more requests were due "), "{said:?}");
-        assert_eq!(csv_cells(&failed).last(), Some(&"failed".into()));
-    }
-
-    #[test]
-    fn figures_that_are_mostly_lag_are_named_where_reports_of_several_runs_print_them() {
-        let run = |trust, names: &[&str]| RunFigures {
-            trust: Some(trust),
-            mostly_lag: names.iter().map(|name| (*name).to_owned()).collect(),
-            ..run_at(0.0, 1.0)
-        };
-        let (well, late, tail) =
-            (run(true, &[]), run(false, &["p99", "p99.9"]), run(true, &["p99.9", "max"]));
-        assert_eq!(lag_words_of(&[&well, &well]), Vec::<String>::new());
-        let said = lag_words_of(&[&well, &late, &tail]);
-        assert_eq!(said[0], "In 1 of 3 runs part of the times was added by pummel itself (lag).");
-        assert_eq!(said[1], "Half or more is lag of p99 in 1 of 3 runs, of p99.9 in 2 of 3 runs.");
     }
 
     #[test]

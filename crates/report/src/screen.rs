@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::view::{Column, Line, Row, RowKind, Span, Table, Text, Tone, View};
+use crate::view::{Column, Line, Row, RowKind, Side, Span, Table, Text, Tone, View};
 use crate::visible;
 
 /// The width of text for a reader that has none of its own.
@@ -13,6 +13,12 @@ const WIDTHS: (usize, usize) = (48, 120);
 
 /// The column at which the text of a labelled line begins.
 const TEXT_COLUMN: usize = 9;
+
+/// The column at which what a side is begins.
+const SIDE_COLUMN: usize = 3;
+
+/// What stands between parts that are beside each other.
+const GAP: &str = "   ";
 
 /// The least width of a column of names.
 const NAME_WIDTH: usize = 8;
@@ -39,6 +45,12 @@ pub enum Hints {
     OfRun,
     /// Those of a stored result.
     OfStored,
+    /// Those of several runs.
+    OfRuns,
+    /// Those of a comparison of stored results.
+    OfCompared,
+    /// Those of a stored result of several runs.
+    OfStoredRuns,
 }
 
 impl Hints {
@@ -49,6 +61,9 @@ impl Hints {
                 Some("more: --times (service, wait, lag)   -v (everything)   --report FILE (charts)")
             }
             Hints::OfStored => Some("more: --times (service, wait, lag)   -v (everything)"),
+            Hints::OfRuns => Some("more: -v (everything)   --report FILE (charts)"),
+            Hints::OfCompared => Some("more: -v (everything)   -o FILE (charts)"),
+            Hints::OfStoredRuns => Some("more: -v (everything)"),
         }
     }
 }
@@ -80,7 +95,8 @@ impl Paper {
 /// Text of a view, with a line end after each line.
 pub fn draw(view: &View, paper: Paper) -> String {
     let mut page = Page { paper, text: String::new() };
-    page.ran(&view.ran);
+    view.sides.iter().for_each(|side| page.side(side));
+    page.ran(&view.ran, view.sides.is_empty());
     if !view.lines.is_empty() {
         page.line(&[]);
     }
@@ -168,9 +184,18 @@ impl Page {
         }
     }
 
+    /// The name of a side, and what it is.
+    fn side(&mut self, side: &Side) {
+        let name = format!("{:<SIDE_COLUMN$}", side.name);
+        let shown = side.parts.join(GAP);
+        match length(&name) + length(&shown) <= self.paper.width {
+            true => self.line(&[Span { words: name + &shown, tone: Tone::Plain }]),
+            false => self.wrapped(&Text::plain(shown), SIDE_COLUMN, &name),
+        }
+    }
+
     /// The lines on what ran. A last part for which there is no room goes to the end of the next line.
-    fn ran(&mut self, lines: &[Vec<String>]) {
-        const GAP: &str = "   ";
+    fn ran(&mut self, lines: &[Vec<String>], has_heading: bool) {
         let mut left_over = None;
         for (place, parts) in lines.iter().enumerate() {
             let is_last = place + 1 == lines.len();
@@ -182,7 +207,7 @@ impl Page {
             if is_last && let Some(part) = left_over.take() {
                 shown = format!("{shown}; {part}");
             }
-            let tone = if place == 0 { Tone::Plain } else { Tone::Dim };
+            let tone = if place == 0 && has_heading { Tone::Plain } else { Tone::Dim };
             match length(&shown) <= self.paper.width {
                 true => self.line(&[Span { words: shown, tone }]),
                 false => self.wrapped(&Text::default().and(tone, shown), 0, ""),
@@ -242,7 +267,16 @@ impl Page {
     }
 
     fn table(&mut self, table: &Table) {
-        let layout = TableLayout::of(table, self.paper.width);
+        let whole = TableLayout::of(table, self.paper.width);
+        for (place, layout) in whole.blocks(table, self.paper.width).into_iter().enumerate() {
+            if place > 0 {
+                self.line(&[]);
+            }
+            self.block(table, &layout);
+        }
+    }
+
+    fn block(&mut self, table: &Table, layout: &TableLayout) {
         let heading = layout.columns.iter().map(|(place, _)| (table.columns[*place].name.as_str(), false));
         let heading = layout.line(&table.name, heading, Tone::Plain);
         self.line(&heading);
@@ -347,11 +381,37 @@ impl TableLayout {
                     return layout;
                 }
             }
-            match order.get(gone.len()) {
-                Some((_, place)) => gone.push(*place),
+            // Columns with one place in the order say one thing, and go together.
+            match order.get(gone.len()).map(|(when, _)| *when) {
+                Some(next) => {
+                    let leaving = order[gone.len()..].iter().take_while(|(when, _)| *when == next);
+                    gone = gone.iter().copied().chain(leaving.map(|(_, place)| *place)).collect();
+                }
                 None => return TableLayout::with(table, &gone, true),
             }
         }
+    }
+
+    /// The layout in pieces that have room, one below the other: columns that do not give way are never lost.
+    fn blocks(self, table: &Table, width: usize) -> Vec<TableLayout> {
+        if self.width(table) <= width || self.columns.is_empty() {
+            return vec![self];
+        }
+        let mut blocks: Vec<TableLayout> = Vec::new();
+        // A mark may stand behind the last column of each.
+        let mut used = 1;
+        for column in self.columns {
+            used += column.1;
+            match blocks.last_mut() {
+                Some(block) if self.name_width + used <= width => block.columns.push(column),
+                _ => {
+                    used = 1 + column.1;
+                    let (name_width, is_narrow) = (self.name_width, self.is_narrow);
+                    blocks.push(TableLayout { name_width, is_narrow, columns: vec![column] });
+                }
+            }
+        }
+        blocks
     }
 
     fn with(table: &Table, gone: &[usize], is_narrow: bool) -> TableLayout {
@@ -362,12 +422,14 @@ impl TableLayout {
         let longest = figures.map(|row| length(&row.name)).chain([length(&table.name)]).max().unwrap_or(0);
         let layout = TableLayout { name_width: longest.max(NAME_WIDTH), is_narrow, columns };
         let first = layout.columns.first().map(|(place, _)| *place);
-        // The name of a row of intervals reaches into the first column where that is empty.
-        let is_first_filled = |row: &&Row| {
-            first.is_some_and(|first| row.cells.get(first).is_some_and(|cell| !cell.text.is_empty()))
+        // The name of a row that says something of another reaches into the first column as far as that is empty.
+        let needed = |row: &Row| {
+            let (first, (_, width)) = first.zip(layout.columns.first())?;
+            let cell = row.cells.get(first).map_or(0, |cell| length(&cell.text));
+            (cell > 0).then(|| (length(&layout.name(row)) + 1 + cell).saturating_sub(*width))
         };
-        let sureness = table.rows.iter().filter(|row| row.kind == RowKind::Sureness).filter(is_first_filled);
-        let names = sureness.map(|row| length(&layout.name(row))).max().unwrap_or(0);
+        let about = table.rows.iter().filter(|row| row.kind != RowKind::Figures);
+        let names = about.filter_map(needed).max().unwrap_or(0);
         TableLayout { name_width: layout.name_width.max(names), ..layout }
     }
 
@@ -384,8 +446,9 @@ impl TableLayout {
     fn name(&self, row: &Row) -> String {
         match (row.kind, self.is_narrow) {
             (RowKind::Figures, _) => row.name.clone(),
-            (RowKind::Sureness, false) => format!("  {}", row.name),
+            (RowKind::Sureness | RowKind::About, false) => format!("  {}", row.name),
             (RowKind::Sureness, true) => row.name.replacen(" %", "%", 1),
+            (RowKind::About, true) => row.name.clone(),
         }
     }
 

@@ -33,6 +33,33 @@ pub struct ScreenArgs {
     pub color: ColourChoice,
 }
 
+/// Options of the text for people about several runs.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SeveralArgs {
+    /// Show everything: all that differs, all figures, every run
+    #[arg(short, long, help_heading = "Output")]
+    pub verbose: bool,
+    /// When the text has colours
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "auto", help_heading = "Output")]
+    pub color: ColourChoice,
+}
+
+impl SeveralArgs {
+    /// How much the text has; one line where the command line asks for quiet.
+    pub fn detail(self, is_quiet: bool) -> Detail {
+        self.of_run().detail(is_quiet)
+    }
+
+    /// The paper of standard output; `hints` are those of a terminal.
+    pub fn paper(self, hints: Hints) -> Paper {
+        self.of_run().paper(hints)
+    }
+
+    fn of_run(self) -> ScreenArgs {
+        ScreenArgs { times: false, verbose: self.verbose, color: self.color }
+    }
+}
+
 impl ScreenArgs {
     /// How much the text has; one line where the command line asks for quiet.
     pub fn detail(self, is_quiet: bool) -> Detail {

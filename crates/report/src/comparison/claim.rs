@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::doubt::Doubt;
 use crate::run_figures::Metric;
 
 /// A sentence about a change that a comparison is to judge.
@@ -28,7 +29,7 @@ pub enum ClaimKind {
     Within,
 }
 
-/// Claim and its outcome: `passed`, `failed`, or `not judged` with the reason as `why`.
+/// Claim and its outcome: `passed`, `failed`, or `not judged` with the reasons as `why`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClaimResult {
@@ -51,9 +52,9 @@ pub enum Outcome {
     /// The claim is violated.
     #[serde(rename = "failed")]
     Violated,
-    /// The claim cannot be judged, for this reason.
+    /// The claim cannot be judged, for these reasons.
     #[serde(rename = "not judged")]
-    NotJudged(String),
+    NotJudged(Vec<Doubt>),
 }
 
 impl Claim {
@@ -65,69 +66,45 @@ impl Claim {
         }
     }
 
-    /// What becomes of it, from the 95 % interval of the change for the worse and from the reasons why nothing can be judged. A
-    /// change below the noise of the machine violates no regression gate.
+    /// What becomes of it, from the 95 % interval of the change for the worse and from the doubts about the sides. A change below the
+    /// noise of the machine violates no regression gate. Runs that were not steady are judged where the interval lies on one side of
+    /// the limit.
     pub(super) fn judged(
         &self,
         worsening: Option<(f64, f64)>,
         is_below_noise: bool,
-        doubts: &[String],
+        doubts: &[Doubt],
     ) -> ClaimResult {
-        let outcome = match (worsening, doubts) {
-            (_, [_, ..]) => Outcome::NotJudged(doubts.join("; ")),
-            (None, []) => Outcome::NotJudged(format!("{} is not known in every run", self.metric.name())),
-            (Some((low, high)), []) => {
-                let is_violated = match self.kind {
-                    ClaimKind::Worse => low > self.limit && !is_below_noise,
-                    ClaimKind::Within => high >= self.limit,
-                };
-                if is_violated { Outcome::Violated } else { Outcome::Held }
-            }
+        let of_intervals: Vec<Doubt> =
+            doubts.iter().filter(|doubt| doubt.leaves_intervals()).cloned().collect();
+        let outcome = match worsening {
+            _ if doubts.len() > of_intervals.len() => Outcome::NotJudged(doubts.to_vec()),
+            None => Outcome::NotJudged(vec![Doubt::UnknownFigure { metric: self.metric }]),
+            Some((low, high)) => match self.kind {
+                ClaimKind::Worse if low > self.limit && !is_below_noise => Outcome::Violated,
+                ClaimKind::Worse if high <= self.limit || of_intervals.is_empty() => Outcome::Held,
+                ClaimKind::Within if high < self.limit => Outcome::Held,
+                ClaimKind::Within if low > self.limit || of_intervals.is_empty() => Outcome::Violated,
+                ClaimKind::Worse | ClaimKind::Within => Outcome::NotJudged(of_intervals),
+            },
         };
         ClaimResult { claim: *self, outcome }
     }
 }
 
 impl ClaimResult {
-    /// The outcome where the generator was the limit of sides, for these reasons: the second side is not shown to be worse where its own
-    /// generator may be the cause, nor to be hardly worse where either generator may hide it.
-    pub(super) fn unless_limited(self, limited: [Option<String>; 2]) -> ClaimResult {
+    /// The outcome where the generator was the limit of sides: the second side is not shown to be worse where its own generator may be the
+    /// cause, nor to be hardly worse where either generator may hide it.
+    pub(super) fn unless_limited(self, limited: [Option<Doubt>; 2]) -> ClaimResult {
         let [first, second] = limited;
-        let why = match (self.claim.kind, &self.outcome) {
-            (_, Outcome::NotJudged(_)) => None,
-            (ClaimKind::Worse, Outcome::Violated) => second,
-            (ClaimKind::Worse, Outcome::Held) => None,
-            (ClaimKind::Within, _) => {
-                Some([first, second].into_iter().flatten().collect::<Vec<_>>().join("; "))
-                    .filter(|why| !why.is_empty())
-            }
+        let why: Vec<Doubt> = match (self.claim.kind, &self.outcome) {
+            (_, Outcome::NotJudged(_)) | (ClaimKind::Worse, Outcome::Held) => Vec::new(),
+            (ClaimKind::Worse, Outcome::Violated) => second.into_iter().collect(),
+            (ClaimKind::Within, _) => first.into_iter().chain(second).collect(),
         };
-        match why {
-            Some(why) => ClaimResult { outcome: Outcome::NotJudged(why), ..self },
-            None => self,
-        }
-    }
-
-    /// The claim and its outcome in a sentence about the side of this name.
-    pub fn words(&self, name_of_side: &str) -> String {
-        let Claim { metric, limit, kind } = self.claim;
-        let name = metric.name();
-        let limit = percent(limit);
-        let subject = format!("{} {name}:{limit}", self.claim.flag()).replace(" %", "%");
-        match (&self.outcome, kind) {
-            (Outcome::NotJudged(why), _) => format!("{subject}: cannot be judged: {why}"),
-            (Outcome::Held, ClaimKind::Worse) => {
-                format!("{subject}: passed; {name_of_side} is not shown to be worse by more than {limit}")
-            }
-            (Outcome::Violated, ClaimKind::Worse) => {
-                format!("{subject}: FAILED; {name_of_side} is worse by more than {limit}")
-            }
-            (Outcome::Held, ClaimKind::Within) => {
-                format!("{subject}: passed; {name_of_side} is shown to be no worse than by {limit}")
-            }
-            (Outcome::Violated, ClaimKind::Within) => {
-                format!("{subject}: FAILED; {name_of_side} is not shown to be no worse than by {limit}")
-            }
+        match why.is_empty() {
+            true => self,
+            false => ClaimResult { outcome: Outcome::NotJudged(why), ..self },
         }
     }
 
@@ -139,9 +116,4 @@ impl ClaimResult {
             Outcome::NotJudged(_) => "not judged",
         }
     }
-}
-
-/// A share in percent, without digits that say nothing.
-fn percent(share: f64) -> String {
-    format!("{} %", (share * 1e4).round() / 1e2)
 }

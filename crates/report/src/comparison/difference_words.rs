@@ -5,6 +5,7 @@ use pummel_logic::time::typed_time;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::result::Comparison;
 use super::side::{Difference, plan_differences};
 use crate::layout::json_value;
 
@@ -23,6 +24,8 @@ pub struct DifferenceWords {
     pub values: [String; 2],
     /// The field by which the sides were found to differ.
     pub field: String,
+    /// Whether the load differs.
+    pub is_of_the_load: bool,
 }
 
 /// How an option writes what its field of a Plan holds.
@@ -145,8 +148,13 @@ const OPTIONS: [(&str, &str, Form); 84] = [
     ("phases.*.work", "what is asked (--mix, --trace)", Form::Presence),
 ];
 
+/// The differences between the sides of a comparison other than their figures, in words.
+pub fn difference_words(comparison: &Comparison) -> Vec<DifferenceWords> {
+    words_of_all(&comparison.differences, comparison.sides.each_ref().map(|side| &side.plan))
+}
+
 /// The differences between two sides with these plans, in words, each option once, in the order of the Plan.
-pub fn words_of_all(differences: &[Difference], plans: [&Plan; 2]) -> Vec<DifferenceWords> {
+fn words_of_all(differences: &[Difference], plans: [&Plan; 2]) -> Vec<DifferenceWords> {
     let plans = plans.map(plan_value);
     let mut all: Vec<DifferenceWords> = Vec::new();
     for difference in differences {
@@ -192,7 +200,12 @@ fn words_of(difference: &Difference, plans: &[Value; 2]) -> DifferenceWords {
         Some(path) => of_plan(path, difference, plans),
         None => (source_name(&difference.name), difference.values.each_ref().map(value_words)),
     };
-    DifferenceWords { name, values, field: difference.name.clone() }
+    DifferenceWords {
+        name,
+        values,
+        field: difference.name.clone(),
+        is_of_the_load: difference.is_of_the_load,
+    }
 }
 
 /// The option of a field of the Plan, and its values.

@@ -6,11 +6,11 @@ use pummel_measure::compare::{
 };
 use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
-use pummel_measure::words::counted;
 use serde::{Deserialize, Serialize};
 
-use super::claim::{Claim, ClaimResult, Outcome};
+use super::claim::{Claim, ClaimResult};
 use super::difference_words::options_of;
+use super::doubt::{Doubt, RunsOfSide};
 use super::order::Order;
 use super::side::{Difference, Side, SideNames, differences};
 use crate::document::{SCHEMA, ToolResult};
@@ -101,8 +101,8 @@ pub struct Comparison {
     /// Figures of both sides by metric: `p50`, `p90`, `p99`, `p99.9`, `rate`, `client-cpu` and `server-cpu`.
     #[serde(rename = "figures")]
     pub rows: Figures<Row>,
-    /// Reasons why claims cannot be judged.
-    pub doubts: Vec<String>,
+    /// Reasons why claims cannot be judged, or only where an interval decides them.
+    pub doubts: Vec<Doubt>,
     /// Claims of `--worse` and `--within` with their outcomes.
     pub claims: Vec<ClaimResult>,
 }
@@ -184,23 +184,6 @@ impl Comparisons {
     }
 }
 
-/// What comes of a comparison; each has its exit status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conclusion {
-    /// Every claim holds, or there was none.
-    Held,
-    /// A claim is violated.
-    Violated,
-    /// Runs that were made for the comparison found wrong values.
-    WrongValues,
-    /// A claim cannot be judged.
-    NotJudged,
-    /// Runs are missing.
-    Incomplete,
-    /// A signal ended the runs.
-    Interrupted,
-}
-
 /// What is said of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -220,6 +203,19 @@ pub enum Word {
     /// The figure is partly that of the generator, which was the limit of a side.
     #[serde(rename = "not comparable")]
     NotComparable,
+}
+
+impl Word {
+    /// The word of results and pages; empty where nothing is said.
+    pub fn text(self) -> &'static str {
+        match self {
+            Word::Differ => "differ",
+            Word::NoDifference => "no difference shown",
+            Word::NotJudged => "",
+            Word::NotKnown => "not known",
+            Word::NotComparable => "not comparable",
+        }
+    }
 }
 
 impl Comparison {
@@ -260,7 +256,7 @@ impl Comparison {
         };
         comparison.doubts = doubts(&comparison, question);
         // No claim is judged where the pairs are too few to show a difference in any judged figure.
-        let reasons: Vec<String> =
+        let reasons: Vec<Doubt> =
             comparison.doubts.iter().cloned().chain(comparison.too_few_pairs()).collect();
         let judged = |claim: &Claim| {
             let row = comparison.row(claim.metric);
@@ -324,25 +320,20 @@ impl Comparison {
         self.sides[0].runs.len().min(self.sides[1].runs.len())
     }
 
-    /// Why none of the judged figures can be shown to differ, however much they do, as a sentence without its end; `None` where
-    /// that is not because of their number.
-    pub fn too_few_pairs(&self) -> Option<String> {
+    /// Why none of the judged figures can be shown to differ, however much they do; `None` where that is not because of their number.
+    pub fn too_few_pairs(&self) -> Option<Doubt> {
         let (pairs, tests) = (self.runs(), self.rows.iter().filter(|row| row.p_corrected.is_some()).count());
         let is_too_few = self.design == Design::Paired && pairs >= RUNS_TO_CLAIM && !can_differ(pairs, tests);
-        let enough = (pairs..).find(|pairs| can_differ(*pairs, tests)).filter(|_| is_too_few)?;
-        Some(format!(
-            "{pairs} pairs can show no difference in any of {tests} judged figures, since each p is corrected for their number by \
-             Holm: it takes {enough} pairs, or fewer figures"
-        ))
+        let needed = (pairs..).find(|pairs| can_differ(*pairs, tests)).filter(|_| is_too_few)?;
+        Some(Doubt::FewPairs { pairs, figures: tests, needed })
     }
 
-    /// In how many runs of each side the generator was the limit, as words; `None` of a side in which it was the limit in at most
-    /// half.
-    fn limited(&self) -> [Option<String>; 2] {
+    /// Runs of each side in which the generator was the limit; `None` of a side in which it was the limit in at most half.
+    pub(crate) fn limited(&self) -> [Option<Doubt>; 2] {
         [0, 1].map(|place| {
-            let (name, side) = (self.names.0[place], &self.sides[place]);
-            let runs = of_runs(side.generator_limited(), side.runs.len());
-            side.is_generator_limited().then(|| format!("the generator was the limit in {runs} of {name}"))
+            let side = &self.sides[place];
+            let runs = runs_of(self.names.0[place], side, side.generator_limited());
+            side.is_generator_limited().then_some(Doubt::GeneratorLimited(runs))
         })
     }
 
@@ -352,22 +343,8 @@ impl Comparison {
     }
 
     /// The row of a metric, which every comparison of this program has.
-    pub(super) fn row(&self, metric: Metric) -> &Row {
+    pub(crate) fn row(&self, metric: Metric) -> &Row {
         self.rows.iter().find(|row| row.metric == metric).expect("a comparison has a row for each metric")
-    }
-
-    /// What comes of the claims, and of the runs. Values that were wrong in stored results are told and judge nothing: the command
-    /// that measured them said so.
-    pub fn conclusion(&self) -> Conclusion {
-        let has = |wanted: fn(&Outcome) -> bool| self.claims.iter().any(|claim| wanted(&claim.outcome));
-        match () {
-            () if self.status == Status::Interrupted => Conclusion::Interrupted,
-            () if self.reason.is_some() => Conclusion::Incomplete,
-            () if self.asked_pairs.is_some() && self.wrong_values() > 0 => Conclusion::WrongValues,
-            () if has(|outcome| *outcome == Outcome::Violated) => Conclusion::Violated,
-            () if has(|outcome| matches!(outcome, Outcome::NotJudged(_))) => Conclusion::NotJudged,
-            () => Conclusion::Held,
-        }
     }
 }
 
@@ -423,7 +400,7 @@ impl Row {
     }
 
     /// The 95 % interval of the relative change for the worse: above 0 where side B is worse.
-    fn worsening(&self) -> Option<(f64, f64)> {
+    pub(crate) fn worsening(&self) -> Option<(f64, f64)> {
         let (low, high) = self.ci?;
         Some(if self.metric.is_better_when_greater() { (-high, -low) } else { (low, high) })
     }
@@ -480,62 +457,37 @@ fn judge(rows: &mut [(Row, Option<Change>)], judged: &[Metric], design: Design, 
 }
 
 /// Why nothing may be claimed of the sides; empty where it may.
-fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
+fn doubts(comparison: &Comparison, question: &Question) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     let runs = comparison.runs();
     if runs < RUNS_TO_CLAIM {
-        let count = counted(runs as u64, "run");
-        doubts.push(format!("{count} a side: {RUNS_TO_CLAIM} or more are needed"));
+        doubts.push(Doubt::FewRuns { runs, needed: RUNS_TO_CLAIM });
     }
     if comparison.design == Design::Apart && !question.accept_order {
-        doubts.push(format!(
-            "the runs of {} and {} did not alternate in mixed order (--accept-order judges them anyway)",
-            comparison.names.0[0], comparison.names.0[1]
-        ));
+        doubts.push(Doubt::NoAlternation);
     }
     for (name, side) in comparison.names.0.into_iter().zip(&comparison.sides) {
-        let count = |wanted: &dyn Fn(&RunFigures) -> bool| side.runs.iter().filter(|run| wanted(run)).count();
-        doubts.extend(incomplete_words(name, side));
-        doubts.extend(failed_words(name, side));
-        let unsteady = count(&|run| run.steady == Some(false));
-        if unsteady > 0 && !question.accept_unsteady {
-            let what = "not steady (--accept-unsteady judges them anyway)";
-            doubts.push(runs_that(unsteady, side.runs.len(), name, what));
-        }
+        let some = |wanted: &dyn Fn(&RunFigures) -> bool| {
+            let count = side.runs.iter().filter(|run| wanted(run)).count();
+            (count > 0).then(|| runs_of(name, side, count))
+        };
+        doubts.extend(some(&|run| run.status != Status::Complete).map(Doubt::Incomplete));
+        doubts.extend(some(&|run| run.outcome == RunOutcome::Failed).map(Doubt::Failed));
+        let unsteady = some(&|run| run.steady == Some(false)).filter(|_| !question.accept_unsteady);
+        doubts.extend(unsteady.map(Doubt::Unsteady));
         if side.wrong_values() > 0 {
-            doubts.push(format!("wrong values were found in runs of {name}"));
+            doubts.push(Doubt::WrongValues { side: name.to_owned() });
         }
     }
     let plans = comparison.differences.iter().filter(|difference| difference.is_of_the_load);
-    let names = options_of(plans, comparison.sides.each_ref().map(|side| &side.plan));
-    if !question.loads_may_differ && !names.is_empty() {
-        doubts.push(format!("the plans differ in {}", names.join(", ")));
+    let options = options_of(plans, comparison.sides.each_ref().map(|side| &side.plan));
+    if !question.loads_may_differ && !options.is_empty() {
+        doubts.push(Doubt::Loads { options });
     }
     doubts
 }
 
-/// What is not complete of a side, as a sentence without its end; `None` where every run is complete.
-pub(super) fn incomplete_words(name: &str, side: &Side) -> Option<String> {
-    let failed = side.runs.iter().filter(|run| run.status != Status::Complete).count();
-    (failed > 0).then(|| runs_that(failed, side.runs.len(), name, "not complete"))
-}
-
-/// How many runs of a side were made of errors for the most part, as a sentence without its end; `None` where none was.
-fn failed_words(name: &str, side: &Side) -> Option<String> {
-    let failed = side.runs.iter().filter(|run| run.outcome == RunOutcome::Failed).count();
-    (failed > 0).then(|| runs_that(failed, side.runs.len(), name, "of errors or timeouts for the most part"))
-}
-
-/// Some of all runs of a side, as words.
-fn of_runs(some: usize, all: usize) -> String {
-    match (some, all) {
-        (1, 1) => "the run".to_owned(),
-        (some, all) => format!("{some} of {all} runs"),
-    }
-}
-
-/// What `some` of all runs of a side were, as a sentence without its end.
-fn runs_that(some: usize, all: usize, name: &str, what: &str) -> String {
-    let verb = if some == 1 { "was" } else { "were" };
-    format!("{} of {name} {verb} {what}", of_runs(some, all))
+/// So many of the runs of a side.
+fn runs_of(name: &str, side: &Side, runs: usize) -> RunsOfSide {
+    RunsOfSide { side: name.to_owned(), runs, of: side.runs.len() }
 }

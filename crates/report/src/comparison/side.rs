@@ -153,6 +153,14 @@ impl Side {
         Side { label, plan: plan.told(), labels: plan.labels.clone(), source, runs }
     }
 
+    /// Words for the side: its label, or its servers.
+    pub fn name(&self) -> String {
+        match self.label.is_empty() {
+            true => self.plan.servers.join(", "),
+            false => self.label.clone(),
+        }
+    }
+
     /// The figure by which its runs are judged where none is named.
     pub(super) fn judged_by_default(&self) -> Metric {
         judged_by_default(&self.plan)

@@ -16,17 +16,19 @@ use super::data;
 use super::difference::{self, DifferenceLine};
 use super::distribution::{self, DistributionLine};
 use super::estimates::{self, Estimate};
-use super::frame::{Framed, details, details_of, fields, figure, how, plan_text, section, table};
+use super::frame::{Framed, details, details_of, fields, figure, how, plan_text, said, section, table};
 use super::overlay::{self, RateLine};
 use super::runs::{self, RunLine, RunScale};
 use super::svg::{WORDS_MAX, cut_name, in_layouts};
 use super::words::command_line;
 use super::{Heading, PageOptions, repeated, sections, series};
 use crate::VERSION;
-use crate::comparison::{self, Comparison, Outcome, PairCommand, SIDE_NAMES, Side, json_of_all, label};
+use crate::comparison::{self, Comparison, Outcome, PairCommand, Row, SIDE_NAMES, Side, json_of_all};
 use crate::document::{Document, ToolResult};
 use crate::numbers::{grouped, number};
 use crate::run_figures::Metric;
+use crate::view::pair;
+use crate::view::run::Wanted;
 
 /// Classes of the lines of sides, in order.
 const CLASSES: [&str; 8] = ["c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
@@ -73,8 +75,8 @@ pub fn of_pair(comparison: &Comparison, options: &PageOptions) -> Vec<u8> {
 pub fn of_comparison(sides: &ComparedSides<'_>, options: &PageOptions) -> Vec<u8> {
     let drawn = drawn_sides(sides);
     let headline = match sides.comparisons {
-        [only] => comparison::headline(only),
-        several => format!("{} results beside A, {}", several.len(), label(drawn[0].side)),
+        [only] => pair::title(only),
+        several => format!("{} results beside A, {}", several.len(), drawn[0].side.name()),
     };
     let heading = Heading { headline, badges: badges(sides.comparisons), ..Heading::default() };
     let kind = match sides.comparisons {
@@ -87,7 +89,7 @@ pub fn of_comparison(sides: &ComparedSides<'_>, options: &PageOptions) -> Vec<u8
     let body = html! {
         (heading.markup(options))
         @if sides.comparisons.len() > 1 {
-            ul { @for pair in sides.comparisons { li { (comparison::headline(pair)) } } }
+            ul { @for pair in sides.comparisons { li { (pair.names.0[1]) " against " (pair.names.0[0]) ": " (pair::title(pair)) } } }
         }
         (side_table(&drawn))
         @for pair in sides.comparisons { (pair_section(pair)) }
@@ -146,7 +148,7 @@ fn side_table(drawn: &[DrawnSide<'_>]) -> Markup {
             let limit = if limit == 0 { "no".to_owned() } else { format!("in {limit} of {}", runs.len()) };
             vec![
                 side.name.to_owned(),
-                label(side.side),
+                side.side.name(),
                 side.side.plan.servers.join(", "),
                 grouped(runs.len() as u64),
                 status,
@@ -163,13 +165,15 @@ fn pair_section(pair: &Comparison) -> Markup {
         .rows
         .iter()
         .filter_map(|row| {
-            let cells = comparison::row_cells(row, pair)?;
-            let [a, b] = cells.values;
+            if row.values == [None, None] && row.bounds == [None, None] {
+                return None;
+            }
+            let [a, b] = [0, 1].map(|side| side_words(row, side));
             let ends = row.ci;
             let interval = ends.map(|(low, high)| format!("{} .. {}", change_text(low), change_text(high)));
             let [change, interval] =
                 [row.change.map(change_text), interval].map(|words| words.unwrap_or("-".to_owned()));
-            Some(vec![cells.name.to_owned(), a, b, change, interval, cells.word])
+            Some(vec![row.metric.name().to_owned(), a, b, change, interval, row.word.text().to_owned()])
         })
         .collect();
     let is_paired = pair.design == Design::Paired && pair.sides[0].runs.len() > 1;
@@ -183,10 +187,21 @@ fn pair_section(pair: &Comparison) -> Markup {
             (differences(pair))
             (table(&["", first, second, "change", "95 % interval", ""], &rows))
             @if is_paired { (how(&words)) }
-            @for note in comparison::notes(pair) { p { (note) } }
+            (said(&pair::view(std::slice::from_ref(pair), Wanted::Screen), &["Result", "Differs"]))
             (estimated(pair))
         },
     )
+}
+
+/// The figure of one side, with its interval within the run if the side has one run, or its lower bound.
+fn side_words(row: &Row, side: usize) -> String {
+    let text = |value: f64| row.metric.text(value);
+    match (row.values[side], row.within[side], row.bounds[side]) {
+        (Some(value), Some((low, high)), _) => format!("{} ({} .. {})", text(value), text(low), text(high)),
+        (Some(value), None, _) => text(value),
+        (None, _, Some(bound)) => format!("> {}", text(bound)),
+        (None, _, None) => "-".to_owned(),
+    }
 }
 
 /// The estimated changes with their intervals, of sides of several runs.
@@ -549,7 +564,7 @@ fn verdicts(drawn: &[DrawnSide<'_>]) -> Markup {
     section(
         "What each result says of itself",
         html! { @for side in drawn {
-            h3 { (side.name) ": " (cut_name(&label(side.side), WORDS_MAX)) }
+            h3 { (side.name) ": " (cut_name(&side.side.name(), WORDS_MAX)) }
             @if side.documents.len() > 1 { p.dim { "The first of its runs:" } }
             @match side.documents.first() {
                 Some(document) => (sections::answers(document)),

@@ -4,7 +4,7 @@ use maud::{Markup, PreEscaped, html};
 use pummel_logic::plan::Plan;
 
 use super::svg::{WORDS_MAX, cut_name};
-use crate::view::{Line, Tone};
+use crate::view::{Line, Tone, View};
 
 /// Characters beyond which the words of a cell are a sentence.
 const SENTENCE: usize = 36;
@@ -144,6 +144,22 @@ pub fn lines_of(lines: &[Line]) -> Markup {
                 } }
             } }
         }
+    }
+}
+
+/// The labelled lines of a view but for those with some labels, and the sentences below its tables.
+pub fn said(view: &View, without: &[&str]) -> Markup {
+    let mut is_left_out = false;
+    let mut lines = view.lines.clone();
+    lines.retain(|line| {
+        if !line.label.is_empty() {
+            is_left_out = without.contains(&line.label);
+        }
+        !is_left_out
+    });
+    html! {
+        (lines_of(&lines))
+        @for note in &view.notes { p { (note.text) } }
     }
 }
 

@@ -8,7 +8,7 @@ use pummel_measure::outcome::RunOutcome;
 use pummel_measure::words::counted;
 
 use super::axis::{known_time, time};
-use super::frame::{Framed, details, fields, how, plan_text, section, table};
+use super::frame::{Framed, details, fields, how, plan_text, said, section, table};
 use super::runs::{self, RunLine, RunPoint, RunScale};
 use super::svg::{WORDS_MAX, cut_name, in_layouts};
 use super::words::command_line;
@@ -19,6 +19,8 @@ use crate::document::ToolResult;
 use crate::numbers::{grouped, number};
 use crate::repetition::{self, RepeatedFigure, Repetition};
 use crate::run_figures::{Metric, RunFigures, judged_by_default};
+use crate::view::repeated::view;
+use crate::view::run::Wanted;
 
 /// Response times of each run that are drawn, with their classes.
 const TIMES: [(Metric, &str); 4] =
@@ -129,7 +131,7 @@ fn answers(repetition: &Repetition) -> Markup {
         .collect();
     html! {
         (fields(&[("Reason", repetition.reason.clone().unwrap_or_default()), ("Limit", limit.join(", "))]))
-        @for note in repetition::notes(repetition) { p { (note) } }
+        (said(&view(repetition, Wanted::Screen), &["Result", "Limit"]))
     }
 }
 

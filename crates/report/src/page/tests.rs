@@ -505,7 +505,7 @@ fn repeated_runs_have_a_page_of_their_medians_and_of_each_run() {
                 text.contains("server restarted before each run") && text.contains("<th>from</th>"),
                 "{text}"
             );
-            assert!(text.contains("runs differ more than chance within a run explains"), "{text}");
+            assert!(text.contains("which chance does not explain"), "{text}");
             assert_eq!(text.matches("<circle class=\"dot p99\"").count(), 7);
         }
     }

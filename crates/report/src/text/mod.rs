@@ -31,8 +31,10 @@ use self::server_stats::server_stats;
 use self::tables::tables;
 pub(crate) use self::units::byte_text;
 use self::units::duration_text;
+use crate::comparison::Comparison;
 use crate::document::{Document, FailOnAnswer, RequestTotals, VerifyResult};
 use crate::numbers::number;
+use crate::repetition::Repetition;
 use crate::screen::{Hints, Paper, draw};
 use crate::view::run::{MESSAGES_MAX, Wanted, commonest_messages};
 use crate::{calibration_words, transmit, view, visible};
@@ -62,6 +64,24 @@ pub fn run(document: &Document, detail: Detail, paper: Paper) -> String {
                 draw(&view::run::view(document, Wanted::Everything), Paper { hints: Hints::None, ..paper });
             screen + &details(document, paper.width)
         }
+    }
+}
+
+/// Text of the comparisons of one side or more with the first, with a line end after each line.
+pub fn comparison(comparisons: &[Comparison], detail: Detail, paper: Paper) -> String {
+    match detail {
+        Detail::Line => format!("{}\n", visible::words(&view::pair::brief(comparisons))),
+        Detail::Screen | Detail::Times => draw(&view::pair::view(comparisons, Wanted::Screen), paper),
+        Detail::Everything => draw(&view::pair::view(comparisons, Wanted::Everything), paper),
+    }
+}
+
+/// Text of several runs of one configuration, with a line end after each line.
+pub fn repetition(repetition: &Repetition, detail: Detail, paper: Paper) -> String {
+    match detail {
+        Detail::Line => format!("{}\n", visible::words(&view::repeated::brief(repetition))),
+        Detail::Screen | Detail::Times => draw(&view::repeated::view(repetition, Wanted::Screen), paper),
+        Detail::Everything => draw(&view::repeated::view(repetition, Wanted::Everything), paper),
     }
 }
 

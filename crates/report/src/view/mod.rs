@@ -4,7 +4,11 @@
 //! and no markup.
 
 pub mod cells;
+pub mod change;
+pub mod pair;
+pub mod repeated;
 pub mod run;
+mod several;
 
 /// The tone of some words: whether a reader has to look there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,6 +120,8 @@ pub enum RowKind {
     Figures,
     /// The intervals of the figures of the row above.
     Sureness,
+    /// Something else that is said of the figures above, by a name that is set in.
+    About,
 }
 
 /// A row of a table.
@@ -158,9 +164,20 @@ impl Note {
     }
 }
 
+/// One of several sides that a result compares.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Side {
+    /// The name of the side, a letter.
+    pub name: &'static str,
+    /// What the side is, as parts that stand beside each other where there is room.
+    pub parts: Vec<String>,
+}
+
 /// What a result says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
+    /// The sides that are compared; empty for a result of one thing.
+    pub sides: Vec<Side>,
     /// The lines on what ran, each as parts that stand beside each other where there is room.
     pub ran: Vec<Vec<String>>,
     /// What came out.

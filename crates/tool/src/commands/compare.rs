@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use crate::commands::ab::exit_of;
 use crate::commands::judge_options::JudgeArgs;
 use crate::commands::stored::load;
 use crate::exit_status::{Exit, answer};
 use crate::job::{InputFile, UsageError, check_places};
-use crate::output::{Output, print};
+use crate::output::{Output, print, print_screen};
+use crate::paper::SeveralArgs;
 use crate::stderr::say;
 use pummel_report::comparison;
 use pummel_report::comparison::{
@@ -18,7 +18,12 @@ use pummel_report::comparison::{
 };
 use pummel_report::document::Document;
 use pummel_report::page::{ComparedSides, Embed, PageOptions, of_comparison};
+use pummel_report::screen::Hints;
 use pummel_report::stored::ResultDocument;
+use pummel_report::view::pair;
+use pummel_report::view::pair::Headline;
+use pummel_report::view::run::Wanted;
+use pummel_report::{markdown_view, text};
 
 /// Options of `pummel compare`.
 #[derive(Args, Clone, Debug)]
@@ -46,6 +51,12 @@ pub struct CompareArgs {
     /// Format of the output. Default: text
     #[arg(long, value_enum, help_heading = "Output")]
     pub format: Option<CompareFormat>,
+    /// Print one line for scripts
+    #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
+    pub quiet: bool,
+    /// The text for people.
+    #[command(flatten)]
+    pub screen: SeveralArgs,
 }
 
 /// The forms of a comparison on standard output.
@@ -61,10 +72,10 @@ pub enum CompareFormat {
 }
 
 const EXAMPLES: &str = "\
-The report begins with what differs in plans, servers and machines. Runs that alternated in mixed order, such as those of `ab`, \
+The report says what differs in plans, servers and machines. Runs that alternated in mixed order, such as those of `ab`, \
 are compared pair by pair. If all runs of A came before all runs of B, a change of the machine may be the difference: the report \
 says so, and judges only with --accept-order. It takes at least six runs on each side to show a difference.
-A side whose generator was the limit is never called faster or slower.
+A side whose generator was the limit is never called better or worse.
 
 Examples:
   pummel compare before.json after.json -o compared.html
@@ -119,13 +130,18 @@ fn compared(args: &CompareArgs) -> Result<Exit, Refusal> {
     let mut results = places.write(json, page);
     if !places.have_standard_output() {
         results.push(match args.format.unwrap_or_default() {
-            CompareFormat::Text => print(comparison::text_of_all(&comparisons).as_bytes()),
-            CompareFormat::Markdown => print(comparison::markdown_of_all(&comparisons).as_bytes()),
+            CompareFormat::Text => {
+                let (detail, paper) = (args.screen.detail(args.quiet), args.screen.paper(Hints::OfCompared));
+                print_screen(&text::comparison(&comparisons, detail, paper))
+            }
+            CompareFormat::Markdown => {
+                print(markdown_view::render(&pair::view(&comparisons, Wanted::Screen)).as_bytes())
+            }
             CompareFormat::Json => print(&json()),
         });
     }
     let troubles = results.into_iter().filter_map(Result::err);
-    Ok(troubles.fold(worst(&comparisons), |_, error| {
+    Ok(troubles.fold(Exit::of_status(Headline::of(&comparisons).status), |_, error| {
         say(format_args!("error: {error}"));
         Exit::Failed
     }))
@@ -180,13 +196,6 @@ impl Places {
         let page = self.page.iter().map(|output| output.finish(&page()));
         json.chain(page).collect()
     }
-}
-
-/// The exit status of several comparisons: that of one that was violated, else of one that cannot be judged.
-fn worst(comparisons: &[Comparison]) -> Exit {
-    let exits: Vec<Exit> = comparisons.iter().map(exit_of).collect();
-    let worst = [Exit::Interrupted, Exit::Missed, Exit::Failed];
-    worst.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Complete)
 }
 
 /// The contents of the files.

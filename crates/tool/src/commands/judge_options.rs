@@ -22,7 +22,7 @@ pub struct JudgeArgs {
     /// that cannot be judged; may be repeated
     #[arg(long, value_name = "METRIC:PERCENT", value_parser = within, allow_hyphen_values = true)]
     pub within: Vec<Claim>,
-    /// Also judge runs that were not steady
+    /// Judge runs that were not steady as if they had been. Without it they are judged where the interval of the change decides
     #[arg(long)]
     pub accept_unsteady: bool,
 }

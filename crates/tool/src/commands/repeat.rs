@@ -5,7 +5,7 @@ use clap::Args;
 use crate::commands::detection::detected;
 use crate::commands::one_run::{Refused, refuse_options, refuse_saved};
 use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle, ServerCare, refuse_stdin};
-use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm};
+use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm, TextOf};
 use crate::commands::single;
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
@@ -17,9 +17,11 @@ use crate::native::{RunArgs, Typed};
 use crate::stderr::say;
 use crate::values;
 use crate::values::ValueError;
-use pummel_report::page;
 use pummel_report::repetition;
 use pummel_report::repetition::Repetition;
+use pummel_report::view::repeated;
+use pummel_report::view::run::Wanted;
+use pummel_report::{markdown_view, page, text};
 
 /// Most repetitions.
 const RUNS_MAX: u64 = 1_000;
@@ -84,8 +86,13 @@ const FORMS: [SeriesForm<Repetition>; 4] = [
     ("json", repetition::json),
     ("csv", repetition::csv),
     ("report", page::render_repetition),
-    ("summary", repetition::markdown),
+    ("summary", markdown),
 ];
+
+/// The runs for the page of a job or a comment.
+fn markdown(repetition: &Repetition) -> Vec<u8> {
+    markdown_view::render(&repeated::view(repetition, Wanted::Screen)).into_bytes()
+}
 
 /// Makes the run, or the runs.
 pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
@@ -107,13 +114,14 @@ pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
 }
 
 /// What has no meaning for several runs, and the reasons.
-const REFUSED: [Refused; 6] = [
+const REFUSED: [Refused; 7] = [
     ("--fail-on", "it judges one run"),
     ("--interval", "the result of several runs has no intervals"),
     ("--until", "runs that are compared have one length"),
     ("--anonymous", "the result of several runs names its servers"),
     ("--server-stats", "the result of several runs has no intervals"),
     ("--stamps", "the result of several runs has no figure of them"),
+    ("--times", "the result of several runs has the response alone"),
 ];
 
 /// The job of the first run, without files of its own.
@@ -161,14 +169,9 @@ fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)
     let reason = end.as_ref().and_then(SeriesEnd::reason);
     repetition.end(reason, matches!(end, Some(SeriesEnd::Interrupted)));
     let is_told = SeriesEnd::says_all(end.as_ref(), repetition.runs.len());
-    let is_missed = repetition.wrong_values() > 0 || repetition.missed().0 > 0;
-    let exit = match end.map(SeriesEnd::exit) {
-        Some(exit) => exit,
-        None if is_missed => Exit::Missed,
-        None => Exit::Complete,
-    };
-    let text: Option<fn(&Repetition) -> String> = if is_told { None } else { Some(repetition::text) };
-    let reports = Reports { text, markdown: repetition::markdown, json: repetition::json };
+    let exit = end.map_or_else(|| Exit::of_status(repeated::headline(&repetition).status), SeriesEnd::exit);
+    let text = (!is_told).then_some(text::repetition as TextOf<_>);
+    let reports = Reports { text, markdown, json: repetition::json };
     let exit = files.finish(output, &repetition, reports, exit);
     match driver.close() {
         Err(error) if exit != Exit::Interrupted => Ok(SeriesEnd::from(error).exit()),

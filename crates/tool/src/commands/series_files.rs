@@ -7,11 +7,16 @@ use crate::exit_status::Exit;
 use crate::job::outputs;
 use crate::job::{ReportFormat, UsageError};
 use crate::native::OutputArgs;
-use crate::output::{Output, print};
+use crate::output::{Output, print, print_screen};
 use pummel_report::forms::Form;
+use pummel_report::screen::{Hints, Paper};
+use pummel_report::text::Detail;
 
 /// A form of the result of a series: its name, and the function that makes it.
 pub type SeriesForm<T> = (&'static str, fn(&T) -> Vec<u8>);
+
+/// The function that makes the text of a result, with so much on it, for some paper.
+pub type TextOf<T> = fn(&T, Detail, Paper) -> String;
 
 /// The files that are made from all runs of a series.
 pub struct SeriesFiles<T> {
@@ -69,7 +74,10 @@ impl<T> SeriesFiles<T> {
             (true, _) => Ok(()),
             (false, ReportFormat::Json) => print(&(report.json)(series)),
             (false, ReportFormat::Markdown) => print(&(report.markdown)(series)),
-            (false, ReportFormat::Text) => report.text.map_or(Ok(()), |text| print(text(series).as_bytes())),
+            (false, ReportFormat::Text) => report.text.map_or(Ok(()), |text| {
+                let screen = args.screen;
+                print_screen(&text(series, screen.detail(args.quiet), screen.paper(Hints::OfRuns)))
+            }),
         });
         let troubles = results.into_iter().filter_map(Result::err);
         troubles.fold(exit, |exit, error| match SeriesEnd::from(error).exit() {
@@ -83,7 +91,7 @@ impl<T> SeriesFiles<T> {
 /// The functions of the reports that standard output takes.
 pub struct Reports<T> {
     /// For people; `None` where no run was made, and standard error says why.
-    pub text: Option<fn(&T) -> String>,
+    pub text: Option<TextOf<T>>,
     /// For the page of a job or a comment.
     pub markdown: fn(&T) -> Vec<u8>,
     /// For programs.

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
+use std::slice::from_ref;
 
 use clap::{Args, ValueEnum, ValueHint};
 use pummel_measure::recorder::Span;
@@ -13,11 +14,14 @@ use crate::output::{print, print_screen};
 use crate::paper::ScreenArgs;
 use crate::stderr::say;
 use crate::values::nearest::hint;
+use pummel_report::comparison::Comparison;
 use pummel_report::document::Document;
-use pummel_report::screen::Hints;
+use pummel_report::screen::{Hints, Paper};
 use pummel_report::stored::ResultDocument;
-use pummel_report::text;
-use pummel_report::{comparison, csv, curve, hgrm, markdown, repetition};
+use pummel_report::text::Detail;
+use pummel_report::view::run::Wanted;
+use pummel_report::view::{View, pair, repeated};
+use pummel_report::{comparison, csv, curve, hgrm, markdown, markdown_view, repetition, text};
 
 /// Options of `pummel show`.
 #[derive(Args, Clone, Debug)]
@@ -93,17 +97,21 @@ pub fn show(args: &ShowArgs) -> Exit {
     match (&stored, args.format) {
         (_, ShowFormat::Json) => out(&json),
         (ResultDocument::Run(document), format) => of_run(args, document, format),
-        (ResultDocument::Repeated(runs), ShowFormat::Text) => out(repetition::text(runs).as_bytes()),
-        (ResultDocument::Repeated(runs), ShowFormat::Markdown) => out(&repetition::markdown(runs)),
-        (ResultDocument::Repeated(runs), ShowFormat::Csv) => out(&repetition::csv(runs)),
-        (ResultDocument::Pair(pair), ShowFormat::Text) => out(comparison::text(pair).as_bytes()),
-        (ResultDocument::Pair(pair), ShowFormat::Markdown) => out(&comparison::markdown(pair)),
-        (ResultDocument::Pair(pair), ShowFormat::Csv) => out(&comparison::csv(pair)),
-        (ResultDocument::Comparison(all), ShowFormat::Text) => {
-            out(comparison::text_of_all(&all.comparisons).as_bytes())
+        (ResultDocument::Repeated(runs), ShowFormat::Text) => {
+            screen(args, |detail, paper| text::repetition(runs, detail, paper))
         }
+        (ResultDocument::Repeated(runs), ShowFormat::Markdown) => {
+            markdown_of(&repeated::view(runs, Wanted::Screen))
+        }
+        (ResultDocument::Repeated(runs), ShowFormat::Csv) => out(&repetition::csv(runs)),
+        (ResultDocument::Pair(pair), ShowFormat::Text) => compared(args, from_ref(pair)),
+        (ResultDocument::Pair(pair), ShowFormat::Markdown) => {
+            markdown_of(&pair::view(from_ref(pair), Wanted::Screen))
+        }
+        (ResultDocument::Pair(pair), ShowFormat::Csv) => out(&comparison::csv(pair)),
+        (ResultDocument::Comparison(all), ShowFormat::Text) => compared(args, &all.comparisons),
         (ResultDocument::Comparison(all), ShowFormat::Markdown) => {
-            out(comparison::markdown_of_all(&all.comparisons).as_bytes())
+            markdown_of(&pair::view(&all.comparisons, Wanted::Screen))
         }
         (ResultDocument::Series(series), ShowFormat::Text) => out(curve::text(series).as_bytes()),
         (ResultDocument::Series(series), ShowFormat::Markdown) => out(&curve::markdown(series)),
@@ -118,6 +126,21 @@ pub fn show(args: &ShowArgs) -> Exit {
             "it keeps no histograms, and --format hgrm requires the result of a single run",
         ),
     }
+}
+
+/// Prints the text of a result of several runs, which `draw` makes, on the paper of standard output.
+fn screen(args: &ShowArgs, draw: impl Fn(Detail, Paper) -> String) -> Exit {
+    end_of(print_screen(&draw(args.screen.detail(args.quiet), args.screen.paper(Hints::OfStoredRuns))))
+}
+
+/// Prints stored comparisons.
+fn compared(args: &ShowArgs, comparisons: &[Comparison]) -> Exit {
+    screen(args, |detail, paper| text::comparison(comparisons, detail, paper))
+}
+
+/// Prints a view as Markdown.
+fn markdown_of(view: &View) -> Exit {
+    out(markdown_view::render(view).as_bytes())
 }
 
 /// Refuses a form that this kind of result does not have.

@@ -66,7 +66,10 @@ impl Job {
         let run = self.run(alone);
         assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
         let summary = self.file("summary.md");
-        assert!(summary.starts_with("### ") && summary.contains("\n|  | A | B | change | "), "{summary}");
+        assert!(
+            summary.starts_with("### ") && summary.contains("\n| response | A | B | B to A |"),
+            "{summary}"
+        );
         assert!(summary.contains("\n\n### pummel: "), "the second report is behind the first: {summary}");
         assert!(self.file("report.html").starts_with("<!doctype html>"));
         assert!(self.file("junit.xml").contains("name=\"complete\""));

@@ -48,12 +48,9 @@ fn each_repetition_is_a_run_of_its_own_and_records_are_stored_once() {
     assert_eq!((runs[0]["seed"].as_u64(), seeds.len()), (Some(7), 6));
     assert!(runs.iter().all(|run| run["requests"] == 200), "{runs:?}");
     assert_eq!(server.connect().stats().get("cmd_set"), 50);
-    assert!(
-        ended.text.contains("6 runs of") && ended.text.contains("server not restarted"),
-        "{}",
-        ended.text
-    );
-    assert!(ended.text.contains("95 % interval of the median of 6 runs"), "{}", ended.text);
+    assert!(ended.text.contains("6 runs of ") && ended.text.contains("\nmedian "), "{}", ended.text);
+    assert!(ended.text.contains("\n  95 % sure "), "{}", ended.text);
+    assert_eq!(json.at("restarted"), &Value::Bool(false));
     let median = json.at("figures")["rate"]["median"].as_f64().expect("a rate");
     let [low, high] = [0, 1].map(|end| json.at("figures")["rate"]["ci"][end].as_f64().expect("an end"));
     assert!(low <= median && median <= high, "{low} {median} {high}");
@@ -65,8 +62,8 @@ fn a_server_that_is_restarted_gets_its_records_again() {
     let words = ["--mix", "get:1", "--repeat", "3", "--restart", "true; true"];
     let ended = pummel_words(&[short("run", &server.name), words.to_vec()].concat()).expect(0);
     assert_eq!(server.connect().stats().get("cmd_set"), 3 * 20);
-    assert!(ended.text.contains("restarted before each run"), "{}", ended.text);
-    assert!(ended.text.contains("range of 3 runs, no interval"), "{}", ended.text);
+    assert_eq!(ended.json().at("restarted"), &Value::Bool(true));
+    assert!(ended.text.contains("3 runs have no interval: it takes 6"), "{}", ended.text);
     let failed =
         pummel_words(&[short("run", &server.name), vec!["--repeat", "3", "--restart", "exit 5"]].concat());
     assert!(failed.expect(1).errors.contains("--restart 'exit 5'"));
@@ -87,7 +84,7 @@ fn an_interrupt_keeps_the_runs_that_are_there() {
         assert_eq!(ended.json().text("status"), "interrupted");
         let made = if words.starts_with("run") { runs(&ended) } else { pairs(&ended).concat() };
         assert!(made.len() >= 2, "{}", ended.errors);
-        assert!(ended.text.contains("Not complete: "), "{}", ended.text);
+        assert!(ended.text.contains("Result   INTERRUPTED after "), "{}", ended.text);
     }
 }
 
@@ -99,6 +96,7 @@ fn what_means_nothing_for_several_runs_is_refused_before_the_first() {
         ("run -s 127.0.0.1:1 --repeat 2 --hdr x.hlog", ["--hdr", "one run only"]),
         ("run -s 127.0.0.1:1 --repeat 2 --interval 1s", ["--interval", "--repeat"]),
         ("run -s 127.0.0.1:1 --repeat 2 --stamps tx", ["--stamps", "--repeat"]),
+        ("run -s 127.0.0.1:1 --repeat 2 --times", ["--times", "--repeat"]),
         ("ab -s 127.0.0.1:1 --versus 127.0.0.1:2 --stamps tx", ["--stamps", "pummel run"]),
         ("ab -s 127.0.0.1:1", ["--versus", "--a-program"]),
         ("ab -s 127.0.0.1:1 --versus 127.0.0.1:2 --samples x.csv", ["--samples", "one run only"]),
@@ -120,7 +118,7 @@ fn wrong_values_on_a_side_are_told_and_fail_the_comparison() {
     let sides = format!("ab -s {} --versus {} --pairs 2", right.name, wrong.name);
     let ended =
         pummel(&format!("{sides} -c 2 -n 100 --records 50 --protocol text --mix get:1 --verify")).expect(3);
-    assert!(ended.text.contains("WRONG VALUES FOUND"), "{}", ended.text);
+    assert!(ended.text.contains("Result   WRONG VALUES"), "{}", ended.text);
     let wrong = pairs(&ended).map(|runs| {
         runs.iter().map(|run| run["wrong_values"].as_u64().expect("values were checked")).sum::<u64>()
     });
@@ -132,7 +130,8 @@ fn a_goal_that_one_repetition_misses_is_missed() {
     let server = Serve::start("--service-time 2ms");
     let words = format!("run -s {} -n 20 --records 5 -c 1 --repeat 2 --goal p50:1ms", server.name);
     let ended = pummel(&words).expect(3);
-    assert!(ended.text.contains("A goal was MISSED in 2 of 2 runs"), "{}", ended.text);
+    assert!(ended.text.contains("Result   GOAL MISSED"), "{}", ended.text);
+    assert!(ended.text.contains("Goal     missed in both runs\n"), "{}", ended.text);
 }
 
 /// A comparison that found what it was to find. On a machine that gives it no CPU, the generator is the limit of a side, whose
@@ -140,19 +139,25 @@ fn a_goal_that_one_repetition_misses_is_missed() {
 fn judged(found: impl Fn(&Ended) -> bool, mut compare: impl FnMut() -> Ended) -> Ended {
     in_some_quiet_moment(|| {
         let ended = compare();
-        let doubt = ended.text.contains("not comparable: the generator was the limit");
+        let doubt = ended.text.contains("Limit    pummel itself in ");
         if found(&ended) && !doubt { Ok(ended) } else { Err(format!("{}\n{}", ended.errors, ended.text)) }
     })
 }
 
-/// Sentence of a comparison about the medians of its sides.
+/// The words of a comparison, whichever lines they are on.
+fn words_of(ended: &Ended) -> String {
+    ended.text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Row of a comparison with the medians of its sides.
 fn of_medians(ended: &Ended) -> &str {
     ended.text.lines().find(|line| line.starts_with("p50 ")).unwrap_or_default()
 }
 
 /// Whether a comparison calls the second side slower by its median.
 fn is_slower(ended: &Ended) -> bool {
-    of_medians(ended).contains("% slower (")
+    let words = words_of(ended);
+    words.contains("p50 of B is ") && (words.contains(" % higher (") || words.contains(" times as high ("))
 }
 
 #[test]
@@ -173,8 +178,8 @@ fn a_slower_server_is_found_and_fails_the_gate() {
     let is_found = |ended: &Ended| ended.status == 3 && is_slower(ended);
     let ended = judged(is_found, || pummel_words(&[slow("ab", &quick.name), words.to_vec()].concat()));
     let line = of_medians(&ended);
-    assert!(line.ends_with("6 pairs, p = 0.031"), "{}", ended.text);
-    assert!(ended.text.contains("--worse p50:50%: FAILED"), "{}", ended.text);
+    assert!(ended.text.contains("Result   WORSE: p50 of B is "), "{}", ended.text);
+    assert!(words_of(&ended).contains("50 % were allowed; p = 0.031"), "{}", ended.text);
     let json = ended.json();
     let p50 = &json.at("figures")["p50"];
     assert_eq!((&p50["word"], &p50["judged"]), (&"differ".into(), &true.into()));
@@ -195,7 +200,7 @@ fn a_slower_server_is_found_and_fails_the_gate() {
     let held = pummel_words(&["compare", stored.to_str().expect("UTF-8"), "--worse", "p50:100000%"]);
     assert!(held.expect(2).errors.contains("--worse"), "that is no change");
     let held = pummel_words(&["compare", stored.to_str().expect("UTF-8"), "--worse", "p50:10000%"]).expect(0);
-    assert!(held.text.contains("passed"), "{}", held.text);
+    assert!(words_of(&held).contains("within the 10,000 % allowed"), "{}", held.text);
 }
 
 #[test]
@@ -203,12 +208,9 @@ fn sides_may_differ_in_options_and_few_pairs_are_not_judged() {
     let server = Serve::start("");
     let words = ["--a", "-d 1", "--b", "-d 8", "--pairs", "2", "--worse", "rate:5%", "--csv", "runs.csv"];
     let ended = pummel_words(&[short("ab", &server.name), words.to_vec()].concat()).expect(1);
-    assert!(ended.text.contains("2 runs a side: 6 or more are needed"), "{}", ended.text);
-    assert!(
-        ended.text.contains("    --depth: A 1, B 8\n") && ended.text.contains("A  -d 1\n"),
-        "{}",
-        ended.text
-    );
+    let said = "Result   NOT DECIDED: 2 pairs cannot show that the sides differ: it takes 6";
+    assert!(ended.text.contains(said), "{}", ended.text);
+    assert!(ended.text.starts_with("A  -d 1\nB  -d 8\n2 pairs of "), "{}", ended.text);
     assert_eq!(ended.file("runs.csv").lines().count(), 5);
 }
 
@@ -271,15 +273,16 @@ fn stored_runs_of_one_side_after_the_other_are_never_called_different() {
         sides = Some((first, second, files));
         accepted
     });
-    assert!(accepted.text.contains("6 runs a side, p = "), "it is accepted");
+    let words = words_of(&accepted);
+    assert!(words.contains("6 runs a side of ") && words.contains("; p = "), "it is accepted");
     let (_first, _second, [first, second]) = sides.expect("both were measured");
     let gated = pummel_words(&["compare", &first, &second, "--worse", "p50:10%"]).expect(1);
     assert!(
-        gated.text.contains("A was measured before B: a slower hour would look the same"),
+        gated.text.contains("Order    A ran before B: a slower hour would look the same\n"),
         "{}",
         gated.text
     );
-    assert!(gated.text.contains("    --server: A 127.0.0.1:"), "{}", gated.text);
+    assert!(gated.text.contains("Differs  --server 127.0.0.1:"), "{}", gated.text);
     assert_eq!(gated.json().text("design"), "apart");
 }
 
@@ -290,7 +293,12 @@ fn two_single_runs_are_shown_and_not_judged() {
     let ended = [0, 1].map(one);
     let [first, second] = ended.each_ref().map(|ended| ended.path("result.json").display().to_string());
     let compared = pummel_words(&["compare", &first, &second]).expect(0);
-    assert!(compared.text.contains("Two runs; whether the systems differ is not known"), "{}", compared.text);
+    let said = "Result   NOT DECIDED: one run a side cannot show that the systems differ";
+    assert!(compared.text.contains(said), "{}", compared.text);
+    let line = pummel_words(&["compare", &first, &second, "--quiet"]).expect(0);
+    assert!(line.text.starts_with("NOT DECIDED rate A ") && line.text.lines().count() == 1, "{}", line.text);
+    let whole = pummel_words(&["compare", &first, &second, "-v"]).expect(0);
+    assert!(whole.text.contains("\nown CPU "), "{}", whole.text);
     // A result is no side beside one of another load.
     let other = pummel_words(&[short("run", &server.name), vec!["-d", "4"]].concat()).expect(0);
     let both = format!("{first},{}", other.path("result.json").display());
@@ -313,7 +321,9 @@ fn three_results_have_a_page_a_table_and_json() {
     let words = ["compare", &files[0], &files[1], &files[2], "-o", "compared.html"];
     let compared = pummel_words(&words).expect(0);
     assert!(
-        compared.text.contains("A and B, 1 run a side") && compared.text.contains("A and C, 1 run a side")
+        compared.text.contains("\nC  ") && compared.text.contains("B to A           C   C to A\n"),
+        "{}",
+        compared.text
     );
     let page = compared.file("compared.html");
     for words in [

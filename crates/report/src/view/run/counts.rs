@@ -1,6 +1,6 @@
 //! Counts, rates and names that several lines of the screen of a run rest on.
 
-use pummel_logic::plan::Work;
+use pummel_logic::plan::{Plan, Work};
 use pummel_logic::protocol::{Fault, Verb};
 
 use crate::document::Document;
@@ -29,16 +29,24 @@ pub(super) fn failed_share(document: &Document) -> (String, bool) {
 
 /// Whether records are stored in the recorded phases, and nothing else is done.
 pub(super) fn is_load(document: &Document) -> bool {
-    let recorded = document.plan.phases.iter().filter(|phase| phase.recorded);
+    is_load_plan(&document.plan)
+}
+
+/// Whether a plan stores records in its recorded phases, and does nothing else in them.
+pub(super) fn is_load_plan(plan: &Plan) -> bool {
+    let recorded = plan.phases.iter().filter(|phase| phase.recorded);
     let mut loads = recorded.map(|phase| matches!(phase.work, Work::Load(_))).peekable();
     loads.peek().is_some() && loads.all(|is_load| is_load)
 }
 
 /// Requests per second that were asked for; `None` in a closed loop, and where the rate changes.
 pub(crate) fn asked_rate(document: &Document) -> Option<f64> {
-    let plan = &document.plan;
-    let is_constant =
-        plan.changes.rate.is_none() && plan.changes.burst.is_none() && document.steered.is_none();
+    asked_rate_of(&document.plan).filter(|_| document.steered.is_none())
+}
+
+/// Requests per second that a plan asks for; `None` in a closed loop, and where the rate changes.
+pub(in crate::view) fn asked_rate_of(plan: &Plan) -> Option<f64> {
+    let is_constant = plan.changes.rate.is_none() && plan.changes.burst.is_none();
     let rates: Option<Vec<f64>> =
         plan.groups.iter().map(|group| group.rate.filter(|_| group.churn.is_none())).collect();
     rates.filter(|_| is_constant).map(|rates| rates.iter().sum()).filter(|asked| *asked > 0.0)
@@ -46,8 +54,13 @@ pub(crate) fn asked_rate(document: &Document) -> Option<f64> {
 
 /// The name of an operation on the screen: the word of the user's own command stands for its requests.
 pub(super) fn op_name(document: &Document, name: &str) -> String {
+    op_name_of(&document.plan, name)
+}
+
+/// The name of an operation of a plan on the screen.
+pub(super) fn op_name_of(plan: &Plan, name: &str) -> String {
     const LONGEST: usize = 24;
-    let word = document.plan.command.as_ref().filter(|_| name == Verb::Command.name());
+    let word = plan.command.as_ref().filter(|_| name == Verb::Command.name());
     let word = word.and_then(|command| command.split_whitespace().next());
     word.map_or(name.to_owned(), |word| word.chars().take(LONGEST).collect::<String>().to_lowercase())
 }

@@ -1,10 +1,10 @@
 //! The view of one run: what ran, what came of it, how far it may be believed, what the limit was, and the times.
 
-mod counts;
+pub(in crate::view) mod counts;
 mod headline;
 mod judgement;
 mod notices;
-mod ran;
+pub(in crate::view) mod ran;
 mod result;
 mod times;
 
@@ -57,7 +57,7 @@ pub fn view(document: &Document, wanted: Wanted) -> View {
         true => times::notes(document, wanted, &tables),
         false => result::few_replies(document).filter(|_| !is_load).map(Note::of).into_iter().collect(),
     };
-    View { ran: ran::ran(document), lines, tables, notes }
+    View { ran: ran::ran(document), lines, tables, notes, ..View::default() }
 }
 
 /// The sentence behind `Result`.

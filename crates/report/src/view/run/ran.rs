@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Depth, Group, Mix, Popularity, Route, Spawns, TracePace, Transport, Work,
+    Arrivals, Depth, Group, Mix, Plan, Popularity, Route, Spawns, TracePace, Transport, Work,
 };
 use pummel_measure::measurement::Status;
 use pummel_measure::words::{counted, grouped};
 
-use super::counts::{is_load, op_name};
+use super::counts::{is_load_plan, op_name_of};
 use crate::document::Document;
 use crate::text::rate_words;
 use crate::view::cells::{plain, seconds};
@@ -19,8 +19,11 @@ const GROUPS_SHOWN_MAX: usize = 3;
 
 /// The lines: what was asked, then how.
 pub(super) fn ran(document: &Document) -> Vec<Vec<String>> {
+    let readings = document.evidence.iter().flat_map(|seen| &seen.servers);
+    let readings = readings.filter_map(|server| server.reading.as_ref());
+    let programs = readings.map(|reading| (reading.software.as_str(), reading.version.as_str()));
     let title = format!("pummel {}", document.tool.version);
-    let mut lines = vec![vec![title, servers(document), measured(document)]];
+    let mut lines = vec![vec![title, servers(&document.plan, programs), measured(document)]];
     if document.tool.profile == "quick" {
         lines.push(vec![
             "profile quick, for a first look: figures of speed want the release build (make build)"
@@ -30,17 +33,19 @@ pub(super) fn ran(document: &Document) -> Vec<Vec<String>> {
     if !document.merged.is_empty() {
         lines.push(vec![format!("the sum of {} results", document.merged.len())]);
     }
-    lines.push(vec![load(document)]);
+    let agents = document.agents.as_ref().map_or(0, |agents| agents.members.len());
+    lines.push(vec![load(&document.plan, agents)]);
     lines
 }
 
-/// The servers and what they speak.
-fn servers(document: &Document) -> String {
-    let plan = &document.plan;
-    let servers = document.evidence.iter().flat_map(|seen| &seen.servers);
-    let programs: BTreeSet<String> = servers
-        .filter_map(|server| server.reading.as_ref().filter(|reading| !reading.software.is_empty()))
-        .map(|reading| format!("{} {}", reading.software, reading.version))
+/// The servers of a plan and what they speak, by the software and the version of each that said them.
+pub(in crate::view) fn servers<'a>(
+    plan: &Plan,
+    programs: impl Iterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let programs: BTreeSet<String> = programs
+        .filter(|(software, _)| !software.is_empty())
+        .map(|(software, version)| format!("{software} {version}"))
         .collect();
     // Servers of several programs or versions are not told by one of them.
     let software = programs.first().filter(|_| programs.len() == 1).cloned();
@@ -91,19 +96,19 @@ pub(super) fn measured(document: &Document) -> String {
     }
 }
 
-/// Connections, load, requests and records.
-fn load(document: &Document) -> String {
-    let plan = &document.plan;
+/// Connections, load, requests and records of a plan that so many agents carried out.
+pub(in crate::view) fn load(plan: &Plan, agents: usize) -> String {
     let more = plan.groups.len().saturating_sub(GROUPS_SHOWN_MAX);
     let groups = plan.groups.iter().take(GROUPS_SHOWN_MAX).enumerate();
-    let mut parts =
-        vec![groups.map(|(index, group)| clients(document, index, group)).collect::<Vec<_>>().join(" and ")];
+    let mut parts = vec![
+        groups.map(|(index, group)| clients(plan, agents, (index, group))).collect::<Vec<_>>().join(" and "),
+    ];
     if more > 0 {
         parts[0] += &format!(" and {more} more groups");
     }
     for phase in plan.phases.iter().filter(|phase| phase.recorded) {
         match &phase.work {
-            Work::Mix(mix) => parts.push(requests(document, mix)),
+            Work::Mix(mix) => parts.push(requests(plan, mix)),
             Work::Trace(replay) => {
                 let pace = match replay.pace {
                     TracePace::Trace { speed: 1.0 } => "at its own pace".to_owned(),
@@ -120,18 +125,17 @@ fn load(document: &Document) -> String {
             Work::Pause(_) => {}
         }
     }
-    if plan.trace().is_none() && !is_load(document) {
-        parts.push(records(document));
+    if plan.trace().is_none() && !is_load_plan(plan) {
+        parts.push(records(plan));
     }
-    if is_load(document) {
+    if is_load_plan(plan) {
         parts.push(format!("values {}", sizes(&plan.data.value_size)));
     }
     parts.join("; ")
 }
 
 /// The clients of a group and their load.
-fn clients(document: &Document, index: usize, group: &Group) -> String {
-    let plan = &document.plan;
+fn clients(plan: &Plan, agents: usize, (index, group): (usize, &Group)) -> String {
     let is_udp = plan.transport == Transport::Udp;
     let many = counted(u64::from(group.clients), if is_udp { "socket" } else { "connection" });
     if let Some(churn) = &group.churn {
@@ -143,8 +147,8 @@ fn clients(document: &Document, index: usize, group: &Group) -> String {
         return format!("clients that come {when}, at most {many}, {} each", counted(churn.calls, "request"));
     }
     let mut words = many;
-    if let Some(agents) = document.agents.as_ref().filter(|agents| agents.members.len() > 1 && index == 0) {
-        words += &format!(" from {} agents", agents.members.len());
+    if agents > 1 && index == 0 {
+        words += &format!(" from {agents} agents");
     }
     match group.depth {
         Depth::Limit(1) => {}
@@ -157,19 +161,8 @@ fn clients(document: &Document, index: usize, group: &Group) -> String {
     if plan.route != Route::All {
         words += &format!(", {}", plan.route.name());
     }
-    match &group.arrivals {
-        Arrivals::Closed if is_load(document) => {}
-        Arrivals::Closed => words += ", closed loop",
-        Arrivals::Poisson if plan.changes.is_nothing() && group.rate.is_some() => {
-            words += &format!(", open loop at {}/s", plain(group.rate.unwrap_or_default()));
-        }
-        open => {
-            let pace = match open {
-                Arrivals::Poisson => String::new(),
-                other => format!(", {other}"),
-            };
-            words += &format!(", open loop{}{pace}", rate_words(plan, index, group));
-        }
+    if group.arrivals != Arrivals::Closed || !is_load_plan(plan) {
+        words += &format!(", {}", pace(plan, index, group));
     }
     // The threads are those of all groups together.
     if plan.engine.threads > 1 && index + 1 == plan.groups.len().min(GROUPS_SHOWN_MAX) {
@@ -178,9 +171,25 @@ fn clients(document: &Document, index: usize, group: &Group) -> String {
     words
 }
 
+/// When a group sends, such as `closed loop`.
+pub(in crate::view) fn pace(plan: &Plan, index: usize, group: &Group) -> String {
+    match &group.arrivals {
+        Arrivals::Closed => "closed loop".to_owned(),
+        Arrivals::Poisson if plan.changes.is_nothing() && group.rate.is_some() => {
+            format!("open loop at {}/s", plain(group.rate.unwrap_or_default()))
+        }
+        open => {
+            let pace = match open {
+                Arrivals::Poisson => String::new(),
+                other => format!(", {other}"),
+            };
+            format!("open loop{}{pace}", rate_words(plan, index, group))
+        }
+    }
+}
+
 /// The operations of a mix.
-fn requests(document: &Document, mix: &Mix) -> String {
-    let plan = &document.plan;
+fn requests(plan: &Plan, mix: &Mix) -> String {
     let total: f64 = mix.ops.iter().map(|(_, weight)| weight).sum();
     let ops = mix.ops.iter().map(|(verb, weight)| {
         let keys = if mix.multiget > 1 && verb.reads() {
@@ -188,7 +197,7 @@ fn requests(document: &Document, mix: &Mix) -> String {
         } else {
             String::new()
         };
-        format!("{} {} %{keys}", op_name(document, plan.name_of(*verb)), plain(weight / total * 100.0))
+        format!("{} {} %{keys}", op_name_of(plan, plan.name_of(*verb)), plain(weight / total * 100.0))
     });
     let mut words = ops.collect::<Vec<_>>().join(", ");
     if mix.read_through_ns.is_some() {
@@ -201,8 +210,7 @@ fn requests(document: &Document, mix: &Mix) -> String {
 }
 
 /// The records, with what differs from the usual ones.
-fn records(document: &Document) -> String {
-    let plan = &document.plan;
+fn records(plan: &Plan) -> String {
     let mut words = counted(plan.data.records, "record");
     let popularity = plan.phases.iter().filter(|phase| phase.recorded).find_map(|phase| match &phase.work {
         Work::Mix(mix) => Some(&mix.popularity),

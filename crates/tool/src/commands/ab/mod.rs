@@ -13,7 +13,7 @@ use self::sides::{SideArgs, SideJob, hidden_where_refused, share_a_server, sides
 use crate::commands::detection::detected;
 use crate::commands::judge_options::JudgeArgs;
 use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle, ServerCare};
-use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm};
+use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm, TextOf};
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
@@ -25,9 +25,14 @@ use crate::native;
 use crate::native::detection::leaves_protocol_open;
 use crate::stderr::say;
 use pummel_report::comparison;
-use pummel_report::comparison::{Comparison, Conclusion, PairCommand, Question, Side, SideSource};
-use pummel_report::page;
+use pummel_report::comparison::{Comparison, PairCommand, Question, Side, SideSource};
 use pummel_report::run_figures::RunFigures;
+use pummel_report::screen::Paper;
+use pummel_report::text::Detail;
+use pummel_report::view::pair;
+use pummel_report::view::pair::Headline;
+use pummel_report::view::run::Wanted;
+use pummel_report::{markdown_view, page, text};
 
 /// Options of `pummel ab`.
 #[derive(Args, Clone, Debug)]
@@ -68,8 +73,18 @@ const FORMS: [SeriesForm<Comparison>; 4] = [
     ("json", comparison::json),
     ("csv", comparison::csv),
     ("report", page::render_pair),
-    ("summary", comparison::markdown),
+    ("summary", markdown),
 ];
+
+/// The comparison for the page of a job or a comment.
+fn markdown(comparison: &Comparison) -> Vec<u8> {
+    markdown_view::render(&pair::view(std::slice::from_ref(comparison), Wanted::Screen)).into_bytes()
+}
+
+/// The comparison for people.
+fn text(comparison: &Comparison, detail: Detail, paper: Paper) -> String {
+    text::comparison(std::slice::from_ref(comparison), detail, paper)
+}
 
 /// Measures and compares two sides.
 pub fn ab(args: &AbArgs, inputs: &FrontInputs) -> Exit {
@@ -168,9 +183,9 @@ fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, SeriesEnd> {
     }
     let comparison = experiment.comparison(end.as_ref());
     let is_told = SeriesEnd::says_all(end.as_ref(), experiment.runs.iter().map(Vec::len).sum());
-    let exit = end.map_or_else(|| exit_of(&comparison), SeriesEnd::exit);
-    let text: Option<fn(&Comparison) -> String> = if is_told { None } else { Some(comparison::text) };
-    let reports = Reports { text, markdown: comparison::markdown, json: comparison::json };
+    let status = Headline::of(std::slice::from_ref(&comparison)).status;
+    let exit = end.map_or_else(|| Exit::of_status(status), SeriesEnd::exit);
+    let reports = Reports { text: (!is_told).then_some(text as TextOf<_>), markdown, json: comparison::json };
     Ok(files.finish(output, &comparison, reports, exit))
 }
 
@@ -209,15 +224,5 @@ impl Experiment {
         };
         let is_interrupted = matches!(end, Some(SeriesEnd::Interrupted));
         comparison.ended(self.pairs, end.and_then(SeriesEnd::reason), is_interrupted)
-    }
-}
-
-/// The exit status of a comparison.
-pub fn exit_of(comparison: &Comparison) -> Exit {
-    match comparison.conclusion() {
-        Conclusion::Held => Exit::Complete,
-        Conclusion::Violated | Conclusion::WrongValues => Exit::Missed,
-        Conclusion::NotJudged | Conclusion::Incomplete => Exit::Failed,
-        Conclusion::Interrupted => Exit::Interrupted,
     }
 }

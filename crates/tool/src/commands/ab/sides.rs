@@ -210,7 +210,7 @@ fn refuse_of_side(given: &Given<'_>, words: &[String], common: &CommonOptions) -
 }
 
 /// Options of `pummel run` that have no meaning for runs that are judged together, and the reasons.
-const REFUSED: [Refused; 10] = [
+const REFUSED: [Refused; 11] = [
     ("--goal", "--worse and --within judge a change"),
     ("--fail-on", "--worse and --within judge a change"),
     ("--interval", "the result of several runs has no intervals"),
@@ -218,6 +218,7 @@ const REFUSED: [Refused; 10] = [
     ("--anonymous", "the sides are told apart by their names"),
     ("--server-stats", "the result of several runs has no intervals"),
     ("--stamps", "the result of several runs has no figure of them"),
+    ("--times", "the result of several runs has the response alone"),
     ("--live", "the figures of two sides would be mixed"),
     ("--metrics", "the metrics of two sides would be mixed"),
     ("--push-result", "the metrics of two sides would be mixed"),

@@ -1,0 +1,96 @@
+//! The words in capitals that a comparison begins with, and the exit status that follows from them.
+
+use pummel_measure::measurement::Status;
+
+use super::judged::{Judged, judged, open_doubts};
+use crate::comparison::Comparison;
+use crate::view::Tone;
+
+/// A word in capitals, in the order in which the words stand where several hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Word {
+    /// A signal ended the runs.
+    Interrupted,
+    /// Fewer pairs were measured than asked.
+    Partial,
+    /// Whether the sides differ, or a claim holds, is not known.
+    NotDecided,
+    /// Runs that were made for the comparison found wrong values.
+    WrongValues,
+    /// A side is shown to be worse by more than is allowed.
+    Worse,
+    /// A side is not shown to be as little worse as it has to be.
+    NotSure,
+}
+
+impl Word {
+    /// The word.
+    pub fn text(self) -> &'static str {
+        match self {
+            Word::Interrupted => "INTERRUPTED",
+            Word::Partial => "PARTIAL",
+            Word::NotDecided => "NOT DECIDED",
+            Word::WrongValues => "WRONG VALUES",
+            Word::Worse => "WORSE",
+            Word::NotSure => "NOT SURE",
+        }
+    }
+
+    /// The tone: a failure, or a doubt.
+    pub fn tone(self) -> Tone {
+        match self {
+            Word::Partial | Word::WrongValues | Word::Worse => Tone::Alarm,
+            Word::Interrupted | Word::NotDecided | Word::NotSure => Tone::Warning,
+        }
+    }
+}
+
+/// The most words that a result begins with.
+const WORDS_MAX: usize = 2;
+
+/// The words that a comparison begins with; none where all is as it was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Headline {
+    /// The first words, the most important one first.
+    pub words: Vec<Word>,
+    /// The exit status of the command that compared.
+    pub status: u8,
+}
+
+impl Headline {
+    /// The words of the comparisons of one side or more with the first.
+    pub fn of(comparisons: &[Comparison]) -> Headline {
+        let has = |wanted: &dyn Fn(&Comparison) -> bool| comparisons.iter().any(wanted);
+        let says = |word: Word, is_claim: bool| {
+            let is_said = |own: &Judged<'_>| own.word == Some(word) && (own.claim.is_some() || !is_claim);
+            has(&|pair| judged(pair).iter().any(is_said))
+        };
+        let is_interrupted = has(&|pair| pair.status == Status::Interrupted);
+        let is_partial = has(&|pair| pair.status == Status::Partial);
+        // Values that the runs of a comparison found wrong are a result of their own.
+        let is_open_claim = |pair: &Comparison, own: &Judged<'_>| {
+            own.claim.is_some() && own.word == Some(Word::NotDecided) && !open_doubts(pair, own).is_empty()
+        };
+        let is_undecided = has(&|pair| judged(pair).iter().any(|own| is_open_claim(pair, own)));
+        // Values that were wrong in stored results are told, and judge nothing: the command that measured them said so.
+        let is_wrong = has(&|pair| pair.asked_pairs.is_some() && pair.wrong_values() > 0);
+        // Pairs that are missing are the reason already.
+        let is_open =
+            says(Word::NotDecided, false) && !is_undecided && !is_interrupted && !is_partial && !is_wrong;
+        let all = [
+            (Word::Interrupted, is_interrupted, 130),
+            (Word::Partial, is_partial && !is_interrupted, 1),
+            (Word::NotDecided, is_undecided && !is_interrupted && !is_partial, 1),
+            (Word::WrongValues, is_wrong, 3),
+            (Word::Worse, says(Word::Worse, true), 3),
+            (Word::NotSure, says(Word::NotSure, true), 3),
+            (Word::NotDecided, is_open, 0),
+        ];
+        let said: Vec<(Word, u8)> =
+            all.into_iter().filter(|(_, holds, _)| *holds).map(|(word, _, status)| (word, status)).collect();
+        Headline {
+            words: said.iter().map(|(word, _)| *word).take(WORDS_MAX).collect(),
+            status: said.first().map_or(0, |(_, status)| *status),
+        }
+    }
+}
