@@ -712,7 +712,7 @@ pub fn quantile_within(text: &str) -> Read<(f64, f64)> {
 /// How long a warm-up lasts, as it was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WarmUpTime {
-    /// So many nanoseconds.
+    /// Length in nanoseconds.
     Fixed(Nanos),
     /// Until the load has settled, and at most so many nanoseconds where that is said.
     Auto(Option<Nanos>),

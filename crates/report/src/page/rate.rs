@@ -27,7 +27,7 @@ pub struct RateColumn {
 }
 
 impl RateColumn {
-    /// So many requests of the slice by the second.
+    /// Rate of the slice at which it has this many requests.
     pub fn per_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
     }

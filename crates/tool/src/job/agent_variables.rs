@@ -76,7 +76,7 @@ pub struct ServingVariables {
 }
 
 impl AgentVariables {
-    /// Those of this process.
+    /// Variables of this process.
     ///
     /// # Errors
     /// Returns the variable that is missing, or whose value is refused, with what is accepted.
@@ -84,7 +84,7 @@ impl AgentVariables {
         AgentVariables::read(|name| std::env::var_os(name))
     }
 
-    /// Those of an environment. A variable that is empty is none.
+    /// Variables of an environment. A variable that is empty is none.
     ///
     /// # Errors
     /// Returns the variable that is missing, or whose value is refused, with what is accepted.

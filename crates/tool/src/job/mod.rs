@@ -62,11 +62,11 @@ pub struct Job {
 pub enum Front {
     /// pummel's own.
     Native,
-    /// mcperf's.
+    /// Command line of mcperf.
     Mcperf,
-    /// That of memaslap.
+    /// Command line of memaslap.
     Memaslap,
-    /// That of mutilate.
+    /// Command line of mutilate.
     Mutilate,
 }
 

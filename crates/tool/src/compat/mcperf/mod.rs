@@ -557,7 +557,7 @@ fn clock(value: &str) -> Result<Clock, Refusal> {
 /// What a plain number in a distribution means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
-    /// So many in a second.
+    /// Rate per second.
     Rate,
     /// The value itself.
     Value,

@@ -202,7 +202,7 @@ fn write_traffic(to: &mut String, churn: &Churn, elapsed_s: f64) -> fmt::Result 
     writeln!(to)
 }
 
-/// So many per second, and milliseconds for each.
+/// Rate per second of a count, and the milliseconds for each.
 fn rate_of(count: u64, elapsed_s: f64) -> (f64, f64) {
     let rate = if elapsed_s > 0.0 { count as f64 / elapsed_s } else { 0.0 };
     (rate, 1_000.0 * elapsed_s / count as f64)

@@ -50,11 +50,11 @@ struct CommandStatistics {
 /// Which counters are printed at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShownCounters {
-    /// Those of verification.
+    /// Counters of verification.
     pub verify: bool,
-    /// Those of expiry.
+    /// Counters of expiry.
     pub expire: bool,
-    /// Those of datagrams.
+    /// Counters of datagrams.
     pub datagrams: bool,
 }
 

@@ -48,7 +48,7 @@ pub struct SharedPlan {
     pub plan: ValidPlan,
     /// The master's group and threads, unless it only leads.
     pub own: Option<(usize, u32)>,
-    /// Those of every agent; `None` where nothing is left for it.
+    /// Group and threads of every agent; `None` where nothing is left for it.
     pub agents: Vec<Option<(usize, u32)>>,
 }
 
