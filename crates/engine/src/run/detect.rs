@@ -8,9 +8,11 @@ use pummel_logic::plan::detect::{self, Question, Reading, Spoken};
 use pummel_logic::plan::{Protocol, Socket, TlsOptions};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
+use pummel_measure::connections::TroubleKind;
 
 use super::error::RunError;
 use super::servers::resolve_each;
+use crate::backend::Reason;
 use crate::backend::tls::Setup;
 use crate::resolve::{self, Server, Sources};
 use crate::side_connections::{Failure, SideConnections, SideEvent, SideOptions};
@@ -46,6 +48,8 @@ pub enum Undetected {
     Unreachable {
         /// Name of the server.
         server: String,
+        /// Kind of the reason.
+        kind: TroubleKind,
         /// The reason, as a sentence without its full stop.
         why: String,
     },
@@ -77,7 +81,7 @@ pub enum Undetected {
 impl fmt::Display for Undetected {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Undetected::Unreachable { server, why } => write!(to, "{server}: {why}"),
+            Undetected::Unreachable { server, why, .. } => write!(to, "{server}: {why}"),
             Undetected::Foreign { server, is_closed: true, wants_no_tls: false, .. } => {
                 write!(to, "{server} closed the connection without a word, as TLS servers do")
             }
@@ -163,7 +167,13 @@ fn ask(
 }
 
 fn unreachable(server: &str, why: impl fmt::Display) -> Undetected {
-    Undetected::Unreachable { server: server.to_owned(), why: why.to_string() }
+    Undetected::Unreachable { server: server.to_owned(), kind: TroubleKind::Other, why: why.to_string() }
+}
+
+/// A server to which no connection could be opened.
+fn not_opened(server: &str, reason: Reason) -> Undetected {
+    let trouble = Trouble::NotOpened(reason);
+    Undetected::Unreachable { server: server.to_owned(), kind: trouble.kind(), why: trouble.to_string() }
 }
 
 /// The questions to servers, and the way to them.
@@ -317,7 +327,7 @@ impl QuestionsUnderWay {
     fn closed(&mut self, number: usize, failure: Failure, received: Vec<u8>) {
         match failure {
             Failure::NotOpened(reason) => {
-                let why = unreachable(&self.name(number), Trouble::NotOpened(reason));
+                let why = not_opened(&self.name(number), reason);
                 self.end(number, Err(why));
             }
             Failure::Lost(_) => self.go_on(number, &Instead::Closed(received)),

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
+use pummel_measure::connections::TroubleKind;
+
 use crate::backend::tls::TlsError;
 use crate::resolve::ConnectError;
 
@@ -46,8 +48,8 @@ pub(super) fn no_thread(error: io::Error) -> RunError {
 pub enum LoginUnsent {
     /// The server answers without a login, and would store the user and the password as an item.
     NotDemanded,
-    /// The server cannot be reached, for this reason.
-    Unreachable(String),
+    /// The server cannot be reached, for this kind of reason, and the reason as a sentence without its full stop.
+    Unreachable(TroubleKind, String),
     /// The server did not say that it demands a login; what it did instead is the end of a sentence whose subject is the
     /// server.
     Unknown(String),
@@ -61,7 +63,7 @@ impl LoginUnsent {
                 to,
                 "{server} demands no login and would store the user and the password as an item, so they were not sent"
             ),
-            LoginUnsent::Unreachable(why) => write!(to, "{server}: {why}"),
+            LoginUnsent::Unreachable(_, why) => write!(to, "{server}: {why}"),
             LoginUnsent::Unknown(did) => write!(
                 to,
                 "{server} did not say that it demands a login, so user and password were not sent: it {did}"

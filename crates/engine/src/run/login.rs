@@ -90,7 +90,7 @@ pub(super) fn ensure_login_demanded(
             Ok(spoken) => LoginUnsent::Unknown(format!("answered as {}", spoken.words())),
             Err(Undetected::Refused { said, .. }) => LoginUnsent::Unknown(format!("said \"{said}\"")),
             Err(Undetected::Foreign { did, .. }) => LoginUnsent::Unknown(did),
-            Err(Undetected::Unreachable { why, .. }) => LoginUnsent::Unreachable(why),
+            Err(Undetected::Unreachable { kind, why, .. }) => LoginUnsent::Unreachable(kind, why),
             // The servers are not compared with each other here.
             Err(Undetected::Interrupted | Undetected::Different(_)) => return Err(RunError::Interrupted),
         };

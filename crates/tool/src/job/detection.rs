@@ -66,6 +66,8 @@ fn wants_login(server: &str, said: &str, protocol: Protocol) -> Obstacle {
 
 #[cfg(test)]
 mod tests {
+    use pummel_measure::connections::TroubleKind;
+
     use super::*;
 
     fn spoken(login: Option<&str>) -> Result<(String, Spoken), Undetected> {
@@ -94,7 +96,8 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_leaves_the_assumption_to_the_run() {
-        let gone = Undetected::Unreachable { server: "a:1".to_owned(), why: "refused".to_owned() };
+        let (server, why) = ("a:1".to_owned(), "refused".to_owned());
+        let gone = Undetected::Unreachable { server, kind: TroubleKind::Refused, why };
         let (protocol, detection) = Detection::of(Err(gone), false, Protocol::Meta);
         assert_eq!((protocol, detection), (Protocol::Meta, Detection::Assumed("a:1: refused".to_owned())));
     }

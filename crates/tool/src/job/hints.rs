@@ -79,9 +79,10 @@ fn room_hint(plan: &Plan, refusal: &Refusal) -> String {
     }
 }
 
-/// The hint for a server that cannot be reached for this reason; `None` where the reason says it.
-pub fn absent_hint(reason: &str) -> Option<&'static str> {
-    ABSENT_WORDS.iter().any(|word| reason.contains(word)).then_some(PORTS)
+/// The hint for a server that cannot be reached for this kind of reason; `None` where the reason says it.
+pub fn absent_hint(kind: TroubleKind) -> Option<&'static str> {
+    use TroubleKind::{NoSocket, NotTaken, Refused, Unreachable};
+    matches!(kind, Refused | NoSocket | NotTaken | Unreachable).then_some(PORTS)
 }
 
 /// The reason of a run none of whose connections could be opened, where that has one cause; `None` for others.
@@ -240,9 +241,6 @@ const FULL: &str = "the server took other connections of this run: is it at its 
 /// Words of servers that want a login, or another one.
 const LOGIN_WORDS: &[&str] =
     &["WRONGPASS", "NOAUTH", "NOPERM", "password", "authenticat", "Auth failure", "login"];
-
-/// Words for servers that cannot be reached.
-const ABSENT_WORDS: &[&str] = &["refused", "timed out", "in time", "unreachable", "No route", "No such file"];
 
 #[cfg(test)]
 mod tests {
@@ -421,6 +419,13 @@ mod tests {
             Seen::of(&plan, &measurement).has_opened
         };
         assert!(!has_opened(0) && has_opened(1));
+    }
+
+    #[test]
+    fn a_server_that_was_to_be_asked_for_its_login_and_is_not_there_has_the_hint_of_ports() {
+        assert_eq!(absent_hint(TroubleKind::Refused), Some(PORTS));
+        assert_eq!(absent_hint(TroubleKind::Other), None, "its name is not known, which the reason says");
+        assert_eq!(absent_hint(TroubleKind::Tls(TlsTrouble::CutOff)), None);
     }
 
     #[test]

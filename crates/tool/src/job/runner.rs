@@ -91,7 +91,7 @@ fn login_obstacle(reason: String, why: &LoginUnsent) -> Obstacle {
             "--protocol auto finds out what the server speaks; memcached with SASL (-S) speaks binary"
                 .to_owned()
         }
-        LoginUnsent::Unreachable(why) => match hints::absent_hint(why) {
+        LoginUnsent::Unreachable(kind, _) => match hints::absent_hint(*kind) {
             Some(hint) => hint.to_owned(),
             None => return reason.into(),
         },
