@@ -177,11 +177,12 @@ impl WarmUpEnd {
 }
 
 /// Status at the end of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// The asked time or number of requests was covered with the asked connections.
+    #[default]
     Complete,
     /// The asked time, requests or connections were not covered.
     Partial,

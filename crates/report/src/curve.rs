@@ -1,32 +1,28 @@
-//! Runs at several rates, side by side: their document from what was measured, and the document as text and CSV.
-
-use std::fmt::Write as _;
+//! Runs at several rates or levels: their document from what was measured, and the document as text, Markdown and CSV.
 
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use pummel_measure::cross_checks::QueueFit;
 use pummel_measure::rate_search::placing::never_falling;
 use pummel_measure::recorder::Span;
-use pummel_measure::scalability::Level;
-use pummel_measure::summary::{QUANTILES, Quantile, Summary, time_text};
+use pummel_measure::scalability::{Level, Scalability};
+use pummel_measure::summary::{QUANTILES, Quantile, Summary};
 use pummel_measure::uncertainty::Upper;
 use pummel_measure::uncertainty::steadiness::Steadiness;
-use pummel_measure::words::{counted, percent, rate_text};
 
 use crate::csv::{Cell, Csv};
+use crate::document::trust::ReliableFigures;
 use crate::document::{CurveDocument, CurveFit, CurveLevel, CurveRun, Named};
 pub use crate::json::render as json;
-use crate::markdown;
-use crate::run_figures::{lag_words, made_again_words};
-use crate::scalability_words;
-use crate::search_words;
-use crate::search_words::SingleRuns;
+use crate::markdown_view;
+use crate::screen::{Hints, Paper, draw};
+use crate::text::Detail;
+use crate::view::run::Wanted;
+use crate::view::series;
+use crate::visible;
 use crate::words::limit::cause_words;
 
 /// A rate that is missed by no more than this share is carried all the same.
 const SHORT: f64 = 0.05;
-
-/// Runs whose rates differ by less than this share are runs at one rate.
-const SAME_RATE: f64 = 0.005;
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -93,7 +89,9 @@ impl Point {
             wrong_values: self.wrong_values,
             limit: summary.verdict.limit.name().to_owned(),
             says: cause_words(&summary.verdict.cause),
+            cause: Some(summary.verdict.cause.clone()),
             trust: summary.trust.ok,
+            reliable: ReliableFigures::of(summary.trust.kind),
             mostly_lag: summary.trust.mostly_lag.iter().map(|name| (*name).to_owned()).collect(),
             outcome: summary.ending.outcome,
         }
@@ -149,114 +147,30 @@ impl Point {
 pub fn push(curve: &mut CurveDocument, run: CurveRun) {
     curve.runs.push(run);
     curve.fit = fit_of(&curve.runs);
-    curve.scalability = scalability_words::law_of(&levels(curve));
+    curve.scalability = law_of(&levels(curve));
     if curve.command == "curve" {
         smooth(&mut curve.runs);
     }
 }
 
-/// A word for the rate and the goals of a run; nothing where there is nothing to say.
-fn fate(run: &CurveRun) -> &'static str {
-    match run.met {
-        _ if !run.carried => "not carried",
-        None if run.is_idle() => "no request due",
-        None => "-",
-        // A run that was not at one level shows what depends on where it ended.
-        Some(true) if run.is_unsteady() => "met, not steady",
-        Some(false) if run.is_unsteady() => "missed, not steady",
-        Some(true) if run.sure == Some(false) => "met?",
-        Some(true) => "met",
-        Some(false) if run.sure == Some(false) => "missed?",
-        Some(false) => "missed",
-    }
-}
-
-/// A line for each run, in the order of rates, and what they show together; without a run the reason alone.
-pub fn text(curve: &CurveDocument) -> String {
-    let reason = curve.reason.as_ref().map_or(String::new(), |reason| format!("Not complete: {reason}\n"));
-    if curve.runs.is_empty() {
-        return reason;
-    }
-    let mut text = table(curve);
-    text += &generator_words(curve);
-    text += &fit_words(curve);
-    if let Some(of) = levels_of(curve) {
-        let left_out = curve.runs.iter().filter(|run| run.level.is_some() && run.is_of_generator()).count();
-        text += &scalability_words::text(curve.scalability, &levels(curve), of, left_out);
-    }
-    let wrong = curve.wrong_values();
-    if wrong > 0 {
-        text += &format!("\nWRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which.\n");
-    }
-    if curve.command == "search" {
-        text += &search_words::text(curve, met_up_to(curve));
-    }
-    text += &made_again_words(curve.made_again).map_or_else(String::new, |words| format!("\n{words}\n"));
-    if reason.is_empty() { text } else { text + "\n" + &reason }
-}
-
-/// The lines of the runs, below the names of their columns.
-fn table(curve: &CurveDocument) -> String {
-    let mut text = format!("{:>14} {:>12}", levels_of(curve).unwrap_or("asked/s"), "done/s");
-    for (name, _) in QUANTILES {
-        write!(text, " {name:>9}").expect("text can always be added to");
-    }
-    text += "   limited by  goal\n";
-    for run in sorted(curve) {
-        let asked = match (run.asked_rate, &run.level) {
-            (Some(asked), _) => format!("{asked:.0}"),
-            (None, Some(level)) => level.n.to_string(),
-            (None, None) => "closed".to_owned(),
-        };
-        write!(text, "{asked:>14} {:>12.0}", run.rate).expect("text can always be added to");
-        for (name, time) in run.times() {
-            let shown = match (time, run.response_above_us.get(&name)) {
-                (Some(us), _) => micros_text(us),
-                (None, Some(us)) => format!("> {}", micros_text(*us)),
-                (None, None) => "-".to_owned(),
-            };
-            write!(text, " {shown:>9}").expect("text can always be added to");
+/// Text of a series, with a line end after each line.
+pub fn text(curve: &CurveDocument, detail: Detail, paper: Paper) -> String {
+    match detail {
+        Detail::Line => format!("{}\n", visible::words(&series::brief(curve))),
+        Detail::Screen | Detail::Times => draw(&series::view(curve, Wanted::Screen), paper),
+        Detail::Everything => {
+            draw(&series::view(curve, Wanted::Everything), Paper { hints: Hints::None, ..paper })
         }
-        let limit = if ["none", "unknown"].contains(&&*run.limit) { "-" } else { &run.limit };
-        writeln!(text, "  {limit:>11}  {}", fate(run)).expect("text can always be added to");
     }
-    text
 }
 
-fn micros_text(us: f64) -> String {
-    time_text((us * MICROSECOND as f64).round() as Nanos)
-}
-
-/// The runs at the greatest rate at which single runs met the goals; `None` where none did.
-fn met_up_to(curve: &CurveDocument) -> Option<SingleRuns> {
-    // A run that the generator limited says nothing of the server, however long it is.
-    let met = |run: &&CurveRun| run.carried && run.met == Some(true) && !run.is_of_generator();
-    let rate = curve.runs.iter().filter(met).filter_map(|run| run.asked_rate).reduce(f64::max)?;
-    let there = |run: &&CurveRun| {
-        let is_near = run.asked_rate.is_some_and(|asked| (asked / rate - 1.0).abs() < SAME_RATE);
-        is_near && !run.is_after_overload()
-    };
-    let runs: Vec<&CurveRun> = curve.runs.iter().filter(there).collect();
-    Some(SingleRuns {
-        rate,
-        made: runs.len(),
-        met: runs.iter().copied().filter(met).count(),
-        seconds: runs.first().map_or(0.0, |run| run.due_s.unwrap_or(run.seconds)),
-        is_steady: !runs.iter().any(|run| run.is_unsteady()),
-    })
-}
-
-/// The table of the runs for the page of a job or a comment.
+/// A series for the page of a job or a comment.
 pub fn markdown(curve: &CurveDocument) -> Vec<u8> {
-    let runs = curve.runs.len();
-    markdown::of_text(&format!("pummel {}: {}", curve.command, counted(runs as u64, "run")), &text(curve))
+    markdown_view::render(&series::view(curve, Wanted::Everything)).into_bytes()
 }
 
 /// A line of one queue that is further than this from a run does not fit.
 const FIT_ERROR_MAX: f64 = 0.1;
-
-/// CPU time and service time that differ by less than this share are near each other.
-const FIT_NEAR: f64 = 0.2;
 
 /// The line of one queue through the runs that were carried and in which every request was answered; absent where none
 /// fits them.
@@ -265,52 +179,8 @@ fn fit_of(runs: &[CurveRun]) -> Option<CurveFit> {
     QueueFit::of(&points).filter(|fit| fit.error <= FIT_ERROR_MAX).map(|fit| CurveFit::of(&fit))
 }
 
-/// The line of one queue as words; nothing where none fits.
-fn fit_words(curve: &CurveDocument) -> String {
-    let Some(fit) = curve.fit else { return String::new() };
-    let mut words = format!(
-        "\nOne queue fits the mean response times within {}: {} for a request, at most {}.",
-        percent(fit.error),
-        micros_text(fit.service_us),
-        rate_text(1e6 / fit.service_us),
-    );
-    if let Some(cpu_us) = curve.runs.iter().rev().find_map(|run| run.server_cpu_us_per_request) {
-        let cpu = micros_text(cpu_us);
-        words += &match cpu_us / fit.service_us {
-            ratio if ratio > 1.0 + FIT_NEAR => {
-                format!(" The server's CPU takes {cpu} for each: its threads work side by side.")
-            }
-            ratio if ratio > 1.0 - FIT_NEAR => {
-                format!(" The server's CPU takes {cpu} for each: that queue is its CPU.")
-            }
-            _ => format!(" The server's CPU takes {cpu} of that."),
-        };
-    }
-    words + "\n"
-}
-
-/// In how many runs the generator was the limit, and in how many the times hold lag of pummel.
-fn generator_words(curve: &CurveDocument) -> String {
-    let all = curve.runs.len();
-    let count = |is_such: &dyn Fn(&CurveRun) -> bool| curve.runs.iter().filter(|run| is_such(run)).count();
-    let limited = count(&CurveRun::is_of_generator);
-    let mut text = String::new();
-    if limited > 0 {
-        text += &format!("\nIn {limited} of {all} runs the generator was the limit.\n");
-    }
-    let mostly = |name: &str| count(&|run| run.mostly_lag.iter().any(|one| one == name));
-    let words = lag_words(all, count(&|run| !run.trust), QUANTILES.iter().map(|(name, _)| *name), mostly);
-    words.iter().for_each(|sentence| text += &format!("\n{sentence}\n"));
-    text
-}
-
-/// The resource that a scan in closed loop varies; `None` for other series.
-fn levels_of(curve: &CurveDocument) -> Option<&str> {
-    curve.runs.iter().find_map(|run| run.level.as_ref().map(|level| level.of.as_str()))
-}
-
 /// The levels of a scan in closed loop with their rates, without those of runs that the generator limited.
-fn levels(curve: &CurveDocument) -> Vec<Level> {
+pub(crate) fn levels(curve: &CurveDocument) -> Vec<Level> {
     curve.runs.iter().filter(|run| !run.is_of_generator()).filter_map(level_of).collect()
 }
 
@@ -337,11 +207,25 @@ fn smooth(runs: &mut [CurveRun]) {
     }
 }
 
-fn sorted(curve: &CurveDocument) -> Vec<&CurveRun> {
-    let mut runs: Vec<&CurveRun> = curve.runs.iter().collect();
-    let place = |run: &CurveRun| run.asked_rate.unwrap_or(f64::INFINITY);
-    runs.sort_by(|one, other| place(one).total_cmp(&place(other)));
-    runs
+/// A level does no more than this many times what the one below it does, for each of its connections or threads, or else no law of
+/// scaling fits.
+const JUMP: f64 = 1.25;
+
+/// The law of scaling through the rates at these levels; `None` for too few of them, and where none fits.
+fn law_of(levels: &[Level]) -> Option<Scalability> {
+    Scalability::of(levels).filter(|_| jump(levels).is_none())
+}
+
+/// Two levels of which the greater does more for each of its connections or threads than a law of scaling can have it do, since such rates
+/// were not made in one way: the first level that jumps, and the least level or else the one before it. `None` where no level jumps.
+pub(crate) fn jump(levels: &[Level]) -> Option<(Level, Level)> {
+    let mut levels = levels.to_vec();
+    levels.sort_by(|one, other| one.n.total_cmp(&other.n));
+    let is_jump = |low: &Level, high: &Level| low.rate > 0.0 && high.rate / low.rate > JUMP * high.n / low.n;
+    let (low, high) =
+        levels.windows(2).map(|pair| (pair[0], pair[1])).find(|(low, high)| is_jump(low, high))?;
+    let least = levels.first().filter(|least| is_jump(least, &high));
+    Some((least.copied().unwrap_or(low), high))
 }
 
 /// The whole curve as CSV; times are microseconds, and empty where they are not known.
@@ -402,26 +286,21 @@ mod tests {
         series("scan", &[point(1_000.0, 2.0), point(2_000.0, 1.0)])
     }
 
-    #[test]
-    fn a_series_without_a_run_has_its_reason_and_neither_a_table_nor_an_answer() {
-        let mut curve = scan();
-        curve.command = "search".to_owned();
-        assert!(text(&curve).contains("No rate is known to meet the goal"), "one run is no answer");
-        curve.runs.clear();
-        curve.reason = Some("interrupted".to_owned());
-        assert_eq!(text(&curve), "Not complete: interrupted\n");
+    fn screen(curve: &CurveDocument) -> String {
+        text(curve, Detail::Screen, Paper::default())
+    }
+
+    fn everything(curve: &CurveDocument) -> String {
+        text(curve, Detail::Everything, Paper::of_width(120))
     }
 
     #[test]
     fn a_rate_whose_requests_needed_twice_the_time_was_not_carried() {
         let curve = scan();
         assert_eq!(curve.runs.iter().map(|run| run.carried).collect::<Vec<_>>(), [true, false]);
-        let fates: Vec<String> = text(&curve)
-            .lines()
-            .map(|line| line.split_whitespace().last().unwrap_or_default().to_owned())
-            .collect();
-        assert_eq!(fates, ["goal", "-", "carried"]);
-        assert!(text(&curve).lines().nth(2).is_some_and(|line| line.ends_with("  not carried")));
+        let said = screen(&curve);
+        assert!(said.lines().last().is_some_and(|line| line.ends_with("   not carried")), "{said}");
+        assert!(said.contains("Result   p99 is 92.9 us at 1,000 req/s; from 2,000/s on less was"), "{said}");
     }
 
     #[test]
@@ -429,12 +308,13 @@ mod tests {
         let mut curve = scan();
         curve.runs[0].limit = "generator".to_owned();
         curve.runs[1].trust = false;
-        let said = text(&curve);
-        assert!(said.lines().nth(1).is_some_and(|line| line.ends_with("   generator  -")), "{said}");
+        let said = screen(&curve);
         assert!(
-            said.ends_with(
-                "In 1 of 2 runs the generator was the limit.\n\nIn 1 of 2 runs part of the times was added by pummel itself (lag).\n"
-            ),
+            said.lines().any(|line| line.starts_with("    1,000") && line.ends_with("   - pummel")),
+            "{said}"
+        );
+        assert!(
+            said.contains("Trust    NOT RELIABLE: pummel was the limit in 1 of 2 runs (-), the times"),
             "{said}"
         );
         let result: Value = serde_json::from_slice(&json(&curve)).expect("JSON");
@@ -461,13 +341,13 @@ mod tests {
         let times = std::array::from_fn(|_| times.clone());
         point.summary.totals.certainty = Some(Certainty { times, rate: None, hit_share: None });
         let reached = Quantile::Known(1_500);
-        let mut fate = |limit_ns: Nanos, met: bool| {
+        let mut judged = |limit_ns: Nanos, met: bool| {
             let goal = Goal { quantile: 0.99, limit_ns };
             point.summary.goals = vec![GoalResult { goal, reached, met: Some(met) }];
-            fate(&point.document())
+            point.document().sure
         };
-        assert_eq!([fate(2_000, true), fate(1_999, true)], ["met", "met?"]);
-        assert_eq!([fate(999, false), fate(1_000, false)], ["missed", "missed?"]);
+        assert_eq!([judged(2_000, true), judged(1_999, true)], [Some(true), Some(false)]);
+        assert_eq!([judged(999, false), judged(1_000, false)], [Some(true), Some(false)]);
     }
 
     #[test]
@@ -478,13 +358,40 @@ mod tests {
             due_s: f64::INFINITY,
             ..point(1_000.0, 2.0)
         });
-        let said = text(&series("scan", &points));
-        let first = |at: usize| said.lines().nth(at).and_then(|line| line.split_whitespace().next());
-        assert_eq!((first(0), first(1), first(6)), (Some("connections"), Some("1"), Some("32")), "{said}");
-        assert!(said.contains("universal scalability law"), "{said}");
+        let curve = series("scan", &points);
+        let said = screen(&curve);
+        let rows: Vec<&str> = said.lines().skip_while(|line| !line.starts_with("connections")).collect();
+        assert!(rows[1].starts_with("          1 ") && rows[6].starts_with("         32 "), "{said}");
+        assert!(
+            curve.scalability.is_some() && everything(&curve).contains("universal scalability law"),
+            "{said}"
+        );
         points[2].summary.verdict.limit = Limit::Generator;
-        let said = text(&series("scan", &points));
-        assert!(said.contains("not known: it takes six levels") && said.contains("1 was left out"), "{said}");
+        let curve = series("scan", &points);
+        let said = everything(&curve);
+        assert_eq!(curve.scalability, None);
+        assert!(
+            said.contains("not known: it takes six levels, ") && said.contains("1 level left out"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn no_law_is_fitted_to_rates_that_jump() {
+        let level = |at: u32| {
+            let n = f64::from(1 << at);
+            Level { n, rate: 1_000.0 * n / (1.0 + 0.05 * (n - 1.0) + 0.001 * n * (n - 1.0)), variance: 0.0 }
+        };
+        let mut levels: Vec<Level> = (0..7).map(level).collect();
+        assert!(law_of(&levels).is_some_and(|law| law.peak.is_some_and(|peak| (30.0..32.0).contains(&peak))));
+        assert_eq!((law_of(&levels[..3]), jump(&levels)), (None, None));
+        levels[0].rate /= 5.0;
+        assert_eq!(law_of(&levels), None);
+        assert_eq!(jump(&levels).map(|(low, high)| (low.n, high.n)), Some((1.0, 2.0)));
+        levels[0].rate *= 5.0;
+        levels[3].rate *= 2.0;
+        let jumped = jump(&levels).map(|(low, high)| (low.n, high.n));
+        assert_eq!(jumped, Some((1.0, 8.0)), "it does more for each than the least level");
     }
 
     #[test]
@@ -530,28 +437,28 @@ mod tests {
         let mut anonymous = Run::new(Keep::Figures).plan;
         anonymous.anonymous = true;
         let bare = CurveDocument::new("scan", &anonymous, Vec::new());
-        assert!(bare.plan.is_none() && text(&search).contains("> 2.00 s"), "{}", text(&search));
+        assert!(bare.plan.is_none() && everything(&search).contains("> 2.00 s"), "{}", everything(&search));
         let curve = series("curve", &[point(1_000.0, 2.0), lost]);
         assert!(curve.runs[0].smooth_p99_us.is_some());
         for made in [scan(), scan_of_a_queue(Some(19_000.0)), levels, search, bare, curve] {
             let bytes = json(&made);
             let Ok(ResultDocument::Series(read)) = stored::read(&bytes) else { panic!("a series") };
             assert_eq!(*read, made);
-            assert_eq!((json(&read), text(&read), csv(&read)), (bytes, text(&made), csv(&made)));
+            assert_eq!((json(&read), screen(&read), csv(&read)), (bytes, screen(&made), csv(&made)));
         }
     }
 
     #[test]
     fn a_scan_of_one_queue_says_what_the_queue_is() {
-        let said = text(&scan_of_a_queue(Some(19_000.0)));
+        let said = everything(&scan_of_a_queue(Some(19_000.0)));
         let words = "us for a request, at most 50,";
         assert!(said.contains(words) && said.contains("that queue is its CPU"), "{said}");
-        assert!(text(&scan_of_a_queue(Some(80_000.0))).contains("its threads work side by side"));
-        assert!(text(&scan_of_a_queue(Some(2_000.0))).contains("takes 2.00 us of that"));
+        assert!(everything(&scan_of_a_queue(Some(80_000.0))).contains("its threads work side by side"));
+        assert!(everything(&scan_of_a_queue(Some(2_000.0))).contains("takes 2.00 us of that"));
         let result: Value = serde_json::from_slice(&json(&scan_of_a_queue(None))).expect("JSON");
         let service_us = result["fit"]["service_us"].as_f64().expect("it fits");
         assert!((service_us - 20.0).abs() < 0.2, "{service_us}");
         let two = scan();
-        assert!(!text(&two).contains("queue"), "two runs are no line");
+        assert!(!everything(&two).contains("queue"), "two runs are no line");
     }
 }

@@ -40,11 +40,9 @@ pub mod page;
 pub mod parquet;
 pub mod repetition;
 pub mod run_figures;
-pub mod scalability_words;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod screen;
-pub mod search_words;
 pub mod stored;
 pub mod tables;
 pub mod text;

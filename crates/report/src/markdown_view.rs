@@ -57,7 +57,9 @@ fn line(line: &Line) -> Md {
 fn table(table: &Table) -> Md {
     let heading =
         std::iter::once(table.name.as_str()).chain(table.columns.iter().map(|column| column.name.as_str()));
-    let rule = Md::of("|---|").each(table.columns.iter().map(|_| Md::of("---:")), "|").mark("\n");
+    let of_names = Md::of(if table.has_figures_first { "|---:|" } else { "|---|" });
+    let columns = table.columns.iter().map(|column| Md::of(if column.is_words { "---" } else { "---:" }));
+    let rule = of_names.each(columns, "|").mark("\n");
     let rows = table.rows.iter().map(row);
     Md::of("\n").and(cells(heading.map(plain))).and(rule).each(rows, "")
 }
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn a_view_has_a_headline_lines_tables_and_notes_and_its_words_have_no_meaning() {
         let column =
-            |name: &str| Column { name: name.to_owned(), width: 9, narrow_width: 9, gives_way: None };
+            |name: &str| Column { name: name.to_owned(), width: 9, narrow_width: 9, ..Column::default() };
         let marked = Cell { text: "2 us".to_owned(), is_mostly_lag: true };
         let view = View {
             sides: vec![Side { name: "A", parts: vec!["a|b <script>".to_owned(), "10/s".to_owned()] }],
@@ -99,6 +101,7 @@ mod tests {
             ],
             tables: vec![Table {
                 name: "response".to_owned(),
+                has_figures_first: false,
                 columns: vec![column("A"), column("B")],
                 rows: vec![
                     Row {

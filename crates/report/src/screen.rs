@@ -23,6 +23,12 @@ const GAP: &str = "   ";
 /// The least width of a column of names.
 const NAME_WIDTH: usize = 8;
 
+/// The least width of a column of names that are figures.
+const FIGURE_NAME_WIDTH: usize = 9;
+
+/// Blanks before a column of words.
+const WORDS_GAP: usize = 3;
+
 /// The sequences that a terminal understands of those that set colours and emphasis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colours {
@@ -278,13 +284,13 @@ impl Page {
 
     fn block(&mut self, table: &Table, layout: &TableLayout) {
         let heading = layout.columns.iter().map(|(place, _)| (table.columns[*place].name.as_str(), false));
-        let heading = layout.line(&table.name, heading, Tone::Plain);
+        let heading = layout.line(table, &table.name, heading, Tone::Plain);
         self.line(&heading);
         for row in &table.rows {
             let tone = if row.kind == RowKind::Sureness { Tone::Dim } else { Tone::Plain };
             let cells = layout.columns.iter().filter_map(|(place, _)| row.cells.get(*place));
             let cells = cells.map(|cell| (cell.text.as_str(), cell.is_mostly_lag));
-            let line = layout.line(&layout.name(row), cells, tone);
+            let line = layout.line(table, &layout.name(row), cells, tone);
             self.line(&line);
         }
     }
@@ -331,7 +337,7 @@ fn words(text: &Text) -> Vec<Word> {
     glued(words)
 }
 
-/// The words, with numbers and their units in one.
+/// The words, with numbers and their units in one, and what compares them and short options with their numbers.
 fn glued(words: Vec<Word>) -> Vec<Word> {
     let mut all: Vec<Word> = Vec::new();
     for word in words {
@@ -341,8 +347,15 @@ fn glued(words: Vec<Word>) -> Vec<Word> {
         });
         let has_number =
             |last: &Word| last.last().is_some_and(|span| span.words.ends_with(|c: char| c.is_ascii_digit()));
+        let is_number = word.first().is_some_and(|span| span.words.starts_with(|c: char| c.is_ascii_digit()));
+        let is_before_number = |last: &Word| {
+            last.last().is_some_and(|span| {
+                let option = span.words.strip_prefix('-');
+                span.words == "<=" || option.is_some_and(|name| name.len() == 1 && name.is_ascii())
+            })
+        };
         match all.last_mut() {
-            Some(last) if is_unit && has_number(last) => {
+            Some(last) if is_unit && has_number(last) || is_number && is_before_number(last) => {
                 let tone = match (last.last(), word.first()) {
                     (Some(one), Some(other)) if one.tone == other.tone => one.tone,
                     _ => Tone::Plain,
@@ -420,7 +433,8 @@ impl TableLayout {
             shown.map(|(place, column)| (place, column_width(table, place, column, is_narrow))).collect();
         let figures = table.rows.iter().filter(|row| row.kind == RowKind::Figures);
         let longest = figures.map(|row| length(&row.name)).chain([length(&table.name)]).max().unwrap_or(0);
-        let layout = TableLayout { name_width: longest.max(NAME_WIDTH), is_narrow, columns };
+        let least = if table.has_figures_first { FIGURE_NAME_WIDTH } else { NAME_WIDTH };
+        let layout = TableLayout { name_width: longest.max(least), is_narrow, columns };
         let first = layout.columns.first().map(|(place, _)| *place);
         // The name of a row that says something of another reaches into the first column as far as that is empty.
         let needed = |row: &Row| {
@@ -452,17 +466,32 @@ impl TableLayout {
         }
     }
 
-    fn line<'a>(&self, name: &str, cells: impl Iterator<Item = (&'a str, bool)>, tone: Tone) -> Vec<Span> {
-        let mut spans = vec![Span { words: visible::words(name).into_owned(), tone }];
-        let mut used = length(name);
+    fn line<'a>(
+        &self,
+        table: &Table,
+        name: &str,
+        cells: impl Iterator<Item = (&'a str, bool)>,
+        tone: Tone,
+    ) -> Vec<Span> {
+        let name = visible::words(name);
+        let name = match table.has_figures_first {
+            true => format!("{name:>width$}", width = self.name_width),
+            false => name.into_owned(),
+        };
+        let mut used = length(&name);
+        let mut spans = vec![Span { words: name, tone }];
         let mut end = self.name_width;
-        for ((text, is_marked), (_, width)) in cells.zip(&self.columns) {
+        for ((text, is_marked), (place, width)) in cells.zip(&self.columns) {
+            let begin = end;
             end += width;
             let text: Cow<'_, str> = visible::words(text);
             if text.is_empty() {
                 continue;
             }
-            let gap = end.saturating_sub(used + length(&text)).max(1);
+            let gap = match table.columns[*place].is_words {
+                true => (begin + WORDS_GAP).saturating_sub(used).max(1),
+                false => end.saturating_sub(used + length(&text)).max(1),
+            };
             push(&mut spans, Span { words: " ".repeat(gap), tone });
             let cell = if is_marked { Tone::Warning } else { tone };
             let mark = if is_marked { "*" } else { "" };
@@ -478,5 +507,5 @@ fn column_width(table: &Table, place: usize, column: &Column, is_narrow: bool) -
     let cells = table.rows.iter().filter_map(|row| row.cells.get(place)).map(|cell| length(&cell.text));
     let longest = cells.chain([length(&column.name)]).max().unwrap_or(0);
     let least = if is_narrow { column.narrow_width } else { column.width };
-    least.max(longest + 1)
+    least.max(longest + if column.is_words { WORDS_GAP } else { 1 })
 }

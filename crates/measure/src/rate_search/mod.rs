@@ -22,6 +22,7 @@ pub use self::recovery::Recovery;
 
 use crate::limit::Cause;
 use pummel_logic::rng::{Stream, mix};
+use serde::{Deserialize, Serialize};
 
 /// Share of the capacity that rates stay below: z is infinite at the capacity.
 const SHARE_MAX: f64 = 0.98;
@@ -125,7 +126,9 @@ pub struct Seen {
 }
 
 /// Reason why a run says nothing about the server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Unsound {
     /// No request was due in it.
     Idle,
@@ -136,24 +139,53 @@ pub enum Unsound {
 }
 
 /// Reason why there is no rate, or what is left open. Rates are in requests per second.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum NoRate {
-    /// Several runs in a row say nothing about the server, the last of them for this reason.
-    Unsound(u32, Unsound),
+    /// Several runs in a row say nothing about the server.
+    Unsound {
+        /// Number of these runs.
+        runs: u32,
+        /// Reason of the last of them.
+        why: Unsound,
+    },
     /// The server completed nothing in closed loop.
     NothingCompleted,
     /// The goal was missed at the least rate that was tried.
-    MissedAt(f64),
+    MissedAt {
+        /// The least rate.
+        rate: f64,
+    },
     /// The rates around the goal were not carried, so that the server gives way before its times show it.
     NotCarried,
     /// The times do not rise clearly with the rate around the goal.
     NoRise,
-    /// The last run, at this rate, was too short to know the quantile from above.
-    TooShort(f64),
-    /// No run of its own met the goal with its upper bound; the last one was at this rate.
-    Unconfirmed(f64),
-    /// No line fits the runs around this rate.
-    NoLine(f64),
+    /// The last run was too short to know the quantile from above.
+    TooShort {
+        /// Rate of the run.
+        rate: f64,
+    },
+    /// No run of its own met the goal with its upper bound.
+    Unconfirmed {
+        /// Rate of the last of these runs.
+        rate: f64,
+    },
+    /// No line fits the runs around a rate.
+    NoLine {
+        /// The rate.
+        rate: f64,
+    },
+}
+
+impl NoRate {
+    /// The names of servers, agents, cards and keys, and the words of servers, each to be changed.
+    pub fn names_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            NoRate::Unsound { why: Unsound::Generator(cause), .. } => cause.names_mut(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl Seen {
@@ -301,7 +333,7 @@ impl RateSearch {
         if let Some(why) = seen.unsound.as_ref().filter(|_| judges) {
             self.unsound += 1;
             if self.unsound >= UNSOUND_MAX {
-                self.end(NoRate::Unsound(UNSOUND_MAX, why.clone()));
+                self.end(NoRate::Unsound { runs: UNSOUND_MAX, why: why.clone() });
             }
             return;
         }
@@ -346,7 +378,7 @@ impl RateSearch {
         } else if low > 0.0 {
             self.begin_around((low + high) / 2.0);
         } else {
-            self.end(NoRate::MissedAt(rate));
+            self.end(NoRate::MissedAt { rate });
         }
     }
 
@@ -452,15 +484,15 @@ impl RateSearch {
         }
         (self.answer.at_least, self.answer.is_open_above) = (false, false);
         if is_open {
-            return self.end(NoRate::TooShort(rate));
+            return self.end(NoRate::TooShort { rate });
         }
         if made >= CONFIRMATIONS_MAX {
-            return self.end(NoRate::Unconfirmed(rate));
+            return self.end(NoRate::Unconfirmed { rate });
         }
         match self.after_failure(rate, seen) {
             Some(next) => self.stage = Stage::Confirming { rate: next, made },
             None if self.around_runs + AROUND_RUNS <= AROUND_RUNS_MAX => self.begin_around(rate),
-            None => self.end(NoRate::NoLine(rate)),
+            None => self.end(NoRate::NoLine { rate }),
         }
     }
 

@@ -153,7 +153,7 @@ fn a_goal_whose_tail_is_open_at_the_greatest_rate_is_met_at_least_below_and_over
 fn a_goal_that_is_met_nowhere_has_no_answer() {
     let (answer, runs) = searched(&Simulated { offset: 0.5, ..Simulated::new(0.001, 0.02, 1) }, None);
     assert_eq!((answer.rate, answer.interval), (None, None));
-    assert!(matches!(answer.reason, Some(NoRate::MissedAt(rate)) if (1.5..2.5).contains(&rate)));
+    assert!(matches!(answer.reason, Some(NoRate::MissedAt { rate }) if (1.5..2.5).contains(&rate)));
     assert!(runs.len() <= 10, "{runs:?}");
 }
 
@@ -249,7 +249,10 @@ fn runs_that_say_nothing_about_the_server_are_made_again_and_end_the_search_at_t
     assert!(search.next().is_some(), "one that says something lies between");
     search.handle(&unsound);
     assert_eq!(search.next(), None);
-    assert_eq!(search.answer().reason, Some(NoRate::Unsound(UNSOUND_MAX, Unsound::Generator(weak()))));
+    assert_eq!(
+        search.answer().reason,
+        Some(NoRate::Unsound { runs: UNSOUND_MAX, why: Unsound::Generator(weak()) })
+    );
 }
 
 #[test]
@@ -267,7 +270,7 @@ fn a_peak_that_was_not_steady_is_no_capacity() {
     let mut search = RateSearch::new(1, None);
     (0..UNSOUND_MAX).for_each(|_| search.handle(&unsteady));
     assert_eq!(search.next(), None);
-    assert_eq!(search.answer().reason, Some(NoRate::Unsound(UNSOUND_MAX, Unsound::Unsteady)));
+    assert_eq!(search.answer().reason, Some(NoRate::Unsound { runs: UNSOUND_MAX, why: Unsound::Unsteady }));
 }
 
 #[test]
@@ -276,7 +279,7 @@ fn runs_too_short_to_know_the_quantile_from_above_have_no_confirmed_answer() {
     let (answer, runs) = searched(&server, None);
     assert_eq!(answer.rate, None);
     assert!(answer.interval.is_some(), "the line is known all the same");
-    assert!(matches!(answer.reason, Some(NoRate::TooShort(_))), "{:?}", answer.reason);
+    assert!(matches!(answer.reason, Some(NoRate::TooShort { .. })), "{:?}", answer.reason);
     assert_eq!(count(&runs, Role::Confirm), 1, "another run as short would show no more");
 }
 

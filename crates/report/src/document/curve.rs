@@ -2,16 +2,20 @@
 
 use pummel_logic::plan::{Goal, Labels, Plan};
 use pummel_measure::cross_checks::QueueFit;
+use pummel_measure::limit::Cause;
+use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
-use pummel_measure::rate_search::{Answer, Recovery};
+use pummel_measure::rate_search::{Answer, NoRate, Recovery};
 use pummel_measure::scalability::Scalability;
 use pummel_measure::summary::QUANTILES;
 use serde::{Deserialize, Serialize};
 
 use super::SCHEMA;
 use super::figures::micros;
+use super::judgement::known;
 use super::named::Named;
 use super::run::ToolResult;
+use super::trust::ReliableFigures;
 use crate::words::search::no_rate_words;
 
 /// The runs of a search, a scan or a curve, in the order in which they were made.
@@ -26,6 +30,8 @@ pub struct CurveDocument {
     pub tool: ToolResult,
     /// Command that made the runs: `search`, `scan` or `curve`.
     pub command: String,
+    /// Whether all runs were made: `complete`, `partial` or `interrupted`.
+    pub status: Status,
     /// Reason why runs are missing; null where none are.
     pub reason: Option<String>,
     /// The goals of the runs.
@@ -37,6 +43,12 @@ pub struct CurveDocument {
     /// Plan of the first run, without its labels; null with `--anonymous`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::AnyPlan>"))]
     pub plan: Option<Plan>,
+    /// Programs of the servers with their versions, such as `memcached 1.6.18`; empty where they are not known.
+    pub software: Vec<String>,
+    /// Spacing of the requests of runs in open loop, such as `poisson` or `constant gaps`; empty where all runs are closed loops.
+    pub arrivals: String,
+    /// Number of agents that sent the load; 0 without agents.
+    pub agents: usize,
     /// Answer of a search in requests per second: a rate at which the goals are met with 95 % confidence, and that met them in a run
     /// of its own by the upper bounds of its intervals; null where there is none, and in other series.
     pub found_rate: Option<f64>,
@@ -74,8 +86,11 @@ pub struct CurveSearch {
     pub open_above: bool,
     /// Whether the interval is as narrow as `--precision` asks for; null without it.
     pub precise: Option<bool>,
-    /// Reason why nothing, or no more, is known; else null.
+    /// Reason why nothing, or no more, is known, as a sentence; else null.
     pub reason: Option<String>,
+    /// Facts of `reason`; absent where there is none, and where this version does not know their kind.
+    #[serde(deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    pub why: Option<NoRate>,
     /// Completed requests per second in a closed loop.
     pub closed_loop_rate: f64,
     /// A sentence about the generator where it was the limit in a closed loop, so that the greatest rate of the server is not known;
@@ -189,8 +204,13 @@ pub struct CurveRun {
     pub limit: String,
     /// The sentences of the verdict.
     pub says: String,
+    /// Facts that the verdict rests on; absent where this version does not know their kind.
+    #[serde(deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Whether the times are reliable.
     pub trust: bool,
+    /// Figures of the response that are reliable.
+    pub reliable: ReliableFigures,
     /// Names of the figures of the response that are lag for half or more.
     pub mostly_lag: Vec<String>,
     /// Whether the requests were answered as they were asked.
@@ -222,6 +242,7 @@ impl CurveSearch {
             open_above: answer.is_open_above,
             precise: answer.precise,
             reason: answer.reason.as_ref().map(no_rate_words),
+            why: answer.reason.clone(),
             ..CurveSearch::default()
         }
     }

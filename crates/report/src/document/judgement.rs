@@ -3,6 +3,7 @@
 use pummel_measure::headroom::ResourceUse;
 use pummel_measure::limit::{Cause, Observation};
 use pummel_measure::summary::Summary;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -22,7 +23,7 @@ pub struct VerdictResult {
     pub says: String,
     /// Facts that the verdict rests on; absent in older results and in sums, and where this version does not know their kind: the
     /// sentence is what there is then.
-    #[serde(deserialize_with = "known_cause", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     /// The figures that the table was judged by.
     pub evidence: Vec<ObservationResult>,
@@ -58,9 +59,11 @@ pub struct ResourceResult {
     pub full_at_rate: Option<f64>,
 }
 
-/// Reads the facts of a verdict where their kind is known.
-pub(super) fn known_cause<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cause>, D::Error> {
-    Ok(Cause::deserialize(Value::deserialize(deserializer)?).ok())
+/// Reads facts where their kind is known; absent where it is that of another version.
+pub(super) fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(T::deserialize(Value::deserialize(deserializer)?).ok())
 }
 
 impl VerdictResult {

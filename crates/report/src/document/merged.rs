@@ -4,7 +4,7 @@ use pummel_measure::limit::Cause;
 use pummel_measure::reason::ReasonKind;
 use serde::{Deserialize, Serialize};
 
-use super::judgement::known_cause;
+use super::judgement::known;
 use super::steadiness::{ChangeResult, StopResult};
 use super::trust::TrustResult;
 
@@ -58,6 +58,6 @@ pub struct MergedLimit {
     /// The sentence of that report.
     pub says: String,
     /// Facts that the sentence rests on; absent in older results.
-    #[serde(deserialize_with = "known_cause", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
 }

@@ -254,7 +254,7 @@ impl TrustResult {
 }
 
 impl ReliableFigures {
-    fn of(kind: TrustKind) -> ReliableFigures {
+    pub(crate) fn of(kind: TrustKind) -> ReliableFigures {
         match kind {
             TrustKind::NothingMeasured => ReliableFigures::NothingMeasured,
             TrustKind::NoReplies => ReliableFigures::NoReplies,

@@ -38,6 +38,7 @@ use self::svg::{WORDS_MAX, cut_name};
 use crate::document::{CurveDocument, Document};
 use crate::stored::base64_of;
 use crate::view::run::result_words;
+use crate::view::series::heading;
 use crate::{VERSION, json};
 
 pub use self::compared::{ComparedSides, of_comparison, of_pair, render_pair};
@@ -95,7 +96,8 @@ pub fn of_run(document: &Document, options: &PageOptions) -> Vec<u8> {
 
 /// The page of a search or a scan, of which `json` is the stored result.
 pub fn of_curve(curve: &CurveDocument, json: &[u8], options: &PageOptions) -> Vec<u8> {
-    let heading = Heading { headline: words::curve_headline(curve), ..Heading::default() };
+    let [headline, subject] = heading(curve);
+    let heading = Heading { headline, subject, ..Heading::default() };
     let data = data::of_json(json, options.embed);
     let footer = sections::footer(&curve.tool.version, data, sections::DataKind::Series);
     heading.page(options, html! { (heading.markup(options)) (of_series::sections(curve)) (footer) })

@@ -11,7 +11,8 @@ use super::throughput::{self, RateMarks, RatePoint};
 use super::words::command_line;
 use crate::document::CurveDocument;
 use crate::numbers::number;
-use crate::run_figures::lag_words;
+use crate::view::run::Wanted;
+use crate::view::series::view;
 
 /// What the marks of picture 5 mean, as far as it has them.
 fn how_to_read_rates(points: &[RatePoint], has_goals: bool, over: Option<&str>) -> String {
@@ -125,39 +126,11 @@ pub fn sections(document: &CurveDocument) -> Markup {
     names.extend(QUANTILES.map(|(name, _)| name));
     names.extend(["role", "carried", "goal", "limit"]);
     let numbers = table(&names, &rows);
-    let search = document.search.as_ref();
-    let limit = search
-        .and_then(|search| Some((search.low?, search.high?)))
-        .filter(|_| search.is_some_and(|search| !search.at_least));
-    let limit = limit.map_or(String::new(), |(low, high)| {
-        let carried = search.and_then(|search| search.not_carried).map_or("", |_| {
-            ", where requests were no longer answered as fast as they were asked; the times would allow more"
-        });
-        format!("between {} and {} requests per second{carried}", number(low), number(high))
-    });
-    let at_least = search
-        .filter(|search| search.at_least)
-        .map_or(String::new(), |_| "the goal was met up to the greatest rate that was tried".to_owned());
-    let limited = document.runs.iter().filter(|run| run.limit == "generator").count();
-    let generator_limited = match limited {
-        0 => String::new(),
-        some => format!("was the limit in {some} of {} runs", document.runs.len()),
-    };
-    let doubtful = document.runs.iter().filter(|run| !run.trust).count();
-    let mostly =
-        |name: &str| document.runs.iter().filter(|run| run.mostly_lag.iter().any(|one| one == name)).count();
-    let names = QUANTILES.iter().map(|(name, _)| *name);
-    let doubts = lag_words(document.runs.len(), doubtful, names, mostly).join(" ");
-    let why = search.and_then(|search| search.reason.clone()).unwrap_or_default();
-    let reason = fields(&[
-        ("Reason", document.reason.clone().unwrap_or_default()),
-        ("The limit", limit),
-        ("At least", at_least),
-        ("Why", why),
-        ("Generator", generator_limited),
-        ("Trust", doubts),
-        ("Labels", labels_text(&document.labels)),
-    ]);
+    // The headline is the result.
+    let answers = view(document, Wanted::Screen).lines.into_iter().skip(1);
+    let labels = ("Labels", labels_text(&document.labels));
+    let answers: Vec<_> = answers.map(|line| (line.label, line.text.words())).chain([labels]).collect();
+    let reason = fields(&answers);
     let drawn = picture.is_some();
     let framed = Framed {
         statement,

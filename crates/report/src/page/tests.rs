@@ -325,7 +325,12 @@ fn a_search_is_drawn_with_what_it_found() {
     let document = series(&json);
     let page = body(&of_curve(&document, &json, &PageOptions::default()));
     is_well_formed(&page);
-    assert!(page.contains("The goal is met at 50,000 requests per second (4 runs)."));
+    assert!(
+        page.contains(
+            "<h1>50,000 req/s meet p99 &lt;= 1 ms, with 95 % confidence</h1><p class=\"dim\">4 runs</p>"
+        ),
+        "{page}"
+    );
     assert!(
         page.contains("found 50,000/s")
             && page.contains("class=\"hollow p99\"")
@@ -337,16 +342,16 @@ fn a_search_is_drawn_with_what_it_found() {
     let statement = "<h2>p99 400 us at 50,000 completed per second, 90.0 ms at 90,000</h2>";
     assert!(page.contains(statement), "{page}");
     assert!(page.contains("<code>pummel show --format json</code> also takes this page."), "{page}");
-    assert!(!page.contains("added by pummel"), "{page}");
+    assert!(page.contains("<dt>Trust</dt><dd>reliable in all runs</dd>"), "{page}");
     let mut unknown = document;
     unknown.found_rate = None;
     unknown.runs[1].trust = false;
     unknown.runs[1].mostly_lag = vec!["p99".to_owned(), "max".to_owned()];
     unknown.runs[2].outcome = RunOutcome::Overloaded;
     let page = body(&of_curve(&unknown, &json, &PageOptions::default()));
-    let heading = "<h1>No rate is known to meet the goal (p99 at most 1.00 ms), after 4 runs.</h1>";
+    let heading = "<h1>NOT SURE: 50,000 req/s met p99 &lt;= 1 ms (400 us), but 2 s is too short to be 95 % sure. Again with -t 10s</h1>";
     assert!(page.contains(heading), "{page}");
-    let trust = "<dt>Trust</dt><dd>In 1 of 4 runs part of the times was added by pummel itself (lag). Half or more is lag of p99 in 1 of 4 runs.</dd>";
+    let trust = "<dt>Trust</dt><dd>reliable in 3 of 4 runs, the times partly pummel's own in 1</dd>";
     assert!(page.contains(trust), "{page}");
     assert!(page.contains(", OVERLOADED</td>"), "{page}");
 }
@@ -645,7 +650,7 @@ fn a_scan_over_connections_is_drawn_by_level_with_intervals() {
     let json = serde_json::to_vec(&json).unwrap();
     let page = body(&of_curve(&series(&json), &json, &PageOptions::default()));
     is_well_formed(&page);
-    assert!(page.contains("Throughput and response times at 3 numbers of connections."), "{page}");
+    assert!(page.contains("<h1>5,000 req/s at 16 connections</h1>"), "{page}");
     assert!(
         page.contains("class=\"line p99\"") && !page.contains("closed loop"),
         "levels are joined: {page}"

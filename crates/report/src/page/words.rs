@@ -2,14 +2,13 @@
 
 use pummel_measure::measurement::Status;
 use pummel_measure::recorder::Span;
-use pummel_measure::words::counted;
 
 use super::anatomy::{Band, ENOUGH};
 use super::axis::time;
 use super::heat::HeatColumn;
 use super::series::unanswered;
 use super::svg::cut_name;
-use crate::document::{CurveDocument, Document, Figure, OpResult};
+use crate::document::{Document, Figure, OpResult};
 use crate::numbers::grouped;
 
 /// Servers that a headline names at most.
@@ -175,31 +174,6 @@ pub fn of_bands(bands: &[Band]) -> String {
     let (name, us) = most.unwrap_or(("service", slow.service_us));
     let share = 100.0 * us / slow.response_us();
     format!("Requests {}: {share:.0} % of the response time is {name}", slow.name)
-}
-
-/// The one sentence of a search or a scan.
-pub fn curve_headline(curve: &CurveDocument) -> String {
-    let runs = curve.runs.len();
-    let of = curve.plan.as_ref().map_or_else(String::new, |plan| format!(" of {}", plan.servers.join(", ")));
-    match (curve.command.as_str(), curve.found_rate) {
-        _ if runs == 0 => "No run was made.".to_owned(),
-        ("search", Some(rate)) => {
-            format!("The goal is met at {} requests per second ({runs} runs).", grouped(rate as u64))
-        }
-        ("search", None) => {
-            let each = curve.goals.iter().map(|goal| {
-                let name = (goal.quantile * 1e8).round() / 1e6;
-                format!("p{name} at most {}", time(goal.limit_us))
-            });
-            let goals = each.collect::<Vec<_>>().join(" and ");
-            let goals = if goals.is_empty() { goals } else { format!(" ({goals})") };
-            format!("No rate is known to meet the goal{goals}, after {}.", counted(runs as u64, "run"))
-        }
-        _ => match curve.runs.iter().find_map(|run| run.level.as_ref()) {
-            Some(level) => format!("Throughput and response times{of} at {runs} numbers of {}.", level.of),
-            None => format!("Response times{of} at {runs} rates."),
-        },
-    }
 }
 
 /// Words of a command line as a shell takes them.

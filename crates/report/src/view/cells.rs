@@ -47,6 +47,12 @@ pub fn time(us: f64) -> String {
     format!("{number} {}", unit.name)
 }
 
+/// A time in microseconds that was set, without digits that say nothing, such as `5 ms`.
+pub fn set_time(us: f64) -> String {
+    let unit = TimeUnit::of(us);
+    format!("{} {}", trimmed(&unit.number(us)), unit.name)
+}
+
 /// A time in seconds with its unit.
 pub fn seconds(seconds: f64) -> String {
     if seconds == 0.0 { "0 s".to_owned() } else { time(seconds * 1e6) }
@@ -131,6 +137,7 @@ mod tests {
         let expected =
             ["0", "0.25 us", "1.40 us", "27.1 us", "267 us", "1.00 ms", "1.04 ms", "63.5 ms", "5.09 s"];
         assert_eq!(texts, expected);
+        assert_eq!([100.0, 1_500.0, 5_000.0].map(set_time), ["100 us", "1.5 ms", "5 ms"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod change;
 pub mod pair;
 pub mod repeated;
 pub mod run;
+pub mod series;
 mod several;
 
 /// The tone of some words: whether a reader has to look there.
@@ -100,7 +101,7 @@ impl Cell {
 }
 
 /// A column of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column {
     /// The heading.
     pub name: String,
@@ -110,6 +111,8 @@ pub struct Column {
     pub narrow_width: usize,
     /// The place in the order in which columns give way where there is too little room; absent for those that stay.
     pub gives_way: Option<u8>,
+    /// Whether the cells are words, which begin below each other; figures end below each other.
+    pub is_words: bool,
 }
 
 /// What a row of a table has.
@@ -140,6 +143,8 @@ pub struct Row {
 pub struct Table {
     /// The heading of the names.
     pub name: String,
+    /// Whether the names are figures, which end below each other; words begin below each other.
+    pub has_figures_first: bool,
     /// The columns behind the names.
     pub columns: Vec<Column>,
     /// The rows.

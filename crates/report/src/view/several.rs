@@ -144,7 +144,7 @@ pub(super) fn is_mostly_lag(runs: &[RunFigures], metric: Metric) -> bool {
 
 /// A column of figures.
 pub(super) fn column(name: &str, width: usize, narrow_width: usize, gives_way: Option<u8>) -> Column {
-    Column { name: name.to_owned(), width, narrow_width, gives_way }
+    Column { name: name.to_owned(), width, narrow_width, gives_way, ..Column::default() }
 }
 
 /// A table of each of some runs, with the word for one of them.
@@ -163,7 +163,12 @@ pub(super) fn each(name: &str, word: &str, runs: &[RunFigures]) -> Table {
         let cells = std::iter::once(Cell::of(rate(run.rate))).chain(times).collect();
         Row { name: format!("{word} {}", place + 1), cells, kind: RowKind::Figures }
     };
-    Table { name: name.to_owned(), columns, rows: runs.iter().enumerate().map(row).collect() }
+    Table {
+        name: name.to_owned(),
+        columns,
+        rows: runs.iter().enumerate().map(row).collect(),
+        ..Table::default()
+    }
 }
 
 /// The columns of a table in which some cell has text.

@@ -94,11 +94,7 @@ pub fn cause_words(cause: &Cause) -> String {
             };
             let server =
                 server_busy.map_or_else(String::new, |busy| format!(" (the server's: {})", percent(busy)));
-            let advice = match advice {
-                ThreadAdvice::MoreThreads => "Use more threads (-T)",
-                ThreadAdvice::MoreConnections => "Use more connections and threads (-c, -T)",
-                ThreadAdvice::AnotherMachine => "This machine has no CPU for another: use one with more",
-            };
+            let advice = thread_advice_words(*advice);
             format!("pummel's CPU: {which} was {} busy{server}. {advice}", percent(*busy))
         }
         Cause::GeneratorKeptBack {
@@ -380,6 +376,104 @@ pub fn cause_words(cause: &Cause) -> String {
         },
     }
 }
+
+/// The sentence for a cause that several runs have in common, without figures that are those of one of them.
+pub fn common_cause_words(cause: &Cause) -> String {
+    match cause {
+        Cause::SharedCpu { agent, server, cpus, machine, .. } => {
+            common_cpus_words(agent.as_deref(), server.as_deref(), cpus, machine.as_ref())
+        }
+        Cause::GeneratorCpuTaken(LostCpu { agent, taken, .. }) => {
+            let place = agent.as_ref().map_or_else(String::new, |agent| format!(" on {agent}"));
+            match taken {
+                None => {
+                    format!("pummel's CPU{place}: its threads waited for it, and who had it is not known")
+                }
+                Some(taken) => {
+                    let (taker, advice) = taker_words(taken.by);
+                    format!("pummel's CPU{place}: {taker} took it. {advice}")
+                }
+            }
+        }
+        Cause::GeneratorThreadBusy { threads, advice, .. } => {
+            let which = if *threads > 1 { "a thread of it" } else { "its one thread" };
+            format!("pummel's CPU: {which} was full. {}", thread_advice_words(*advice))
+        }
+        Cause::GeneratorKeptBack { .. } => "pummel: it sent requests late".to_owned(),
+        Cause::GeneratorStoodStill { taken, .. } => match taken {
+            None => "pummel: its threads stood still, and why is not known".to_owned(),
+            Some(taken) => {
+                let (taker, advice) = taker_words(taken.by);
+                format!("pummel: its threads stood still, since {taker} took a CPU. {advice}")
+            }
+        },
+        other => cause_words(other),
+    }
+}
+
+/// CPUs that both sides share, without the figures of one run.
+fn common_cpus_words(
+    agent: Option<&str>,
+    server: Option<&str>,
+    cpus: &[u32],
+    machine: Option<&SharedMachine>,
+) -> String {
+    let place = agent.map_or("this machine".to_owned(), |agent| format!("the machine of {agent}"));
+    let server = server.unwrap_or("server");
+    match machine {
+        Some(SharedMachine { cpus: 1, is_whole: true, .. }) => {
+            format!("{place}: {server} and pummel share its one CPU. Send from another machine")
+        }
+        Some(SharedMachine { cpus, is_whole: true, .. }) => {
+            format!("{place}: {server} and pummel share its {cpus} CPUs. {APART_TOO}")
+        }
+        _ => format!("{place}: {server} and pummel share {}. {APART_TOO}", cpus_words(cpus)),
+    }
+}
+
+/// What a cause is of, as a noun without figures, such as `the server's CPU`.
+pub fn limit_noun(cause: &Cause) -> &'static str {
+    match cause {
+        Cause::NothingCompleted | Cause::Instrument { .. } => "not known",
+        Cause::Ports { .. } => "this machine's local ports",
+        Cause::ServerConnections { .. } => "the server's limit of connections",
+        Cause::GeneratorCpuTaken(_) | Cause::GeneratorThreadBusy { .. } => "pummel's CPU",
+        Cause::SharedCpu { .. } => "this machine",
+        Cause::GeneratorKeptBack { .. } | Cause::GeneratorStoodStill { .. } => "pummel",
+        Cause::GeneratorOut { .. } => "this machine's network stack",
+        Cause::GeneratorSendBuffer { .. } => "this machine's send buffers",
+        Cause::Others { .. } => "other clients",
+        Cause::NetworkBandwidth { .. } | Cause::NetworkLoss { .. } => "the network",
+        Cause::ServerOneThread { .. } => "one thread of the server",
+        Cause::ServerCpu { .. } => "the server's CPU",
+        Cause::ServerRunDelay { .. } => "the server's machine",
+        Cause::Slots { .. } => "the number of connections",
+        Cause::InFlight(_) | Cause::ClosedLoop(_) => "what is in flight",
+        Cause::ServiceByExclusion { .. } | Cause::Unanswered { .. } => "the server, or the way to it",
+        Cause::LostRecords { why: LostWhy::Memory { .. }, .. } => "the server's memory",
+        Cause::LostRecords { .. } => "the records",
+        Cause::Way { .. } => "the way to the server",
+        Cause::ServerRestarted { .. }
+        | Cause::ServerReceiveWindow { .. }
+        | Cause::ServerOccupied { .. }
+        | Cause::Overload { .. }
+        | Cause::ServerBursts { .. }
+        | Cause::WaitsByExclusion { .. } => "the server",
+        Cause::None { .. } => "none",
+    }
+}
+
+/// Advice for a thread that has no time left.
+fn thread_advice_words(advice: ThreadAdvice) -> &'static str {
+    match advice {
+        ThreadAdvice::MoreThreads => "Use more threads (-T)",
+        ThreadAdvice::MoreConnections => "Use more connections and threads (-c, -T)",
+        ThreadAdvice::AnotherMachine => "This machine has no CPU for another: use one with more",
+    }
+}
+
+/// Advice for two sides on the same CPUs, where several runs had them.
+const APART_TOO: &str = "Send from another machine, or give each its own (taskset, --cpus)";
 
 /// Advice for two sides on the same CPUs.
 const APART: &str = "Give them CPUs of their own (taskset, --cpus), or send from another machine";
@@ -726,6 +820,52 @@ mod tests {
     fn lost(by: CpuTaker) -> Cause {
         let taken = Some(TakenCpu { by, time_ns: 354 * MILLISECOND });
         Cause::GeneratorCpuTaken(LostCpu { agent: None, share: 0.1, lost_ns: 400 * MILLISECOND, taken })
+    }
+
+    #[test]
+    fn a_cause_of_several_runs_has_no_figure_of_one_of_them() {
+        let of = |cpus: u64, is_whole: bool| SharedMachine {
+            cpus,
+            is_whole,
+            busy: 0.95,
+            client_cpus: 0.7,
+            server_cpus: 0.9,
+            software: None,
+            both_waited: true,
+        };
+        let shared = |machine: Option<SharedMachine>| {
+            common_cause_words(&Cause::SharedCpu {
+                waiting: Side::Client,
+                agent: None,
+                server: None,
+                cpus: vec![0, 1],
+                share: 0.3,
+                machine,
+            })
+        };
+        let apart = "Send from another machine, or give each its own (taskset, --cpus)";
+        assert_eq!(
+            shared(Some(of(2, true))),
+            format!("this machine: server and pummel share its 2 CPUs. {apart}")
+        );
+        assert_eq!(shared(None), format!("this machine: server and pummel share CPUs 0-1. {apart}"));
+        assert_eq!(
+            shared(Some(of(1, true))),
+            "this machine: server and pummel share its one CPU. Send from another machine"
+        );
+        let taken = common_cause_words(&lost(CpuTaker::OtherProcesses));
+        assert_eq!(taken, "pummel's CPU: other programs took it. Stop them, or send from another machine");
+        let busy = Cause::GeneratorThreadBusy {
+            thread: 1,
+            threads: 1,
+            busy: 0.99,
+            server_busy: None,
+            advice: ThreadAdvice::MoreThreads,
+        };
+        assert_eq!(common_cause_words(&busy), "pummel's CPU: its one thread was full. Use more threads (-T)");
+        let flight = Cause::ClosedLoop(flight());
+        assert_eq!(common_cause_words(&flight), cause_words(&flight));
+        assert_eq!([limit_noun(&flight), limit_noun(&busy)], ["what is in flight", "pummel's CPU"]);
     }
 
     fn stop(from: Nanos, to: Nanos, lasted: bool) -> Standstill {

@@ -37,10 +37,7 @@ pub fn curve(args: &CurveArgs, inputs: &FrontInputs) -> Exit {
     };
     // The first run is a closed loop; what its rate will be is not known yet.
     let job = first_job(&run, inputs, &[None, Some(1.0)]);
-    series("curve", (&run, detection), inputs, job, |runner, job| {
-        place_points(runner, job.plan.seed)?;
-        Ok(runner.exit())
-    })
+    series("curve", (&run, detection), inputs, job, |runner, job| place_points(runner, job.plan.seed))
 }
 
 fn place_points(runner: &mut CurveRunner<'_>, seed: u64) -> Result<(), SeriesEnd> {

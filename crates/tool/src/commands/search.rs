@@ -2,7 +2,8 @@
 
 use clap::{Arg, Args};
 use pummel_logic::time::{Nanos, SECOND};
-use pummel_measure::rate_search::{Ask, RateSearch, Recovery, Role, Seen};
+use pummel_measure::limit::Cause;
+use pummel_measure::rate_search::{Ask, NoRate, RateSearch, Recovery, Role, Seen};
 use pummel_measure::uncertainty::Windows;
 
 use crate::commands::run_maker::SeriesEnd;
@@ -80,7 +81,7 @@ pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
     series("search", (&run, detection), inputs, job, |runner, job| {
         let search = RateSearch::new(job.plan.seed, args.precision);
         Searching { search, before: None, overload: None }.run(runner)?;
-        Ok(if runner.found_rate().is_some() { Exit::Complete } else { Exit::Missed })
+        Ok(())
     })
 }
 
@@ -110,7 +111,8 @@ impl Searching {
                     if ask.role == Role::Confirm {
                         self.before = measurement.windows;
                     }
-                    runner.set_found(self.search.answer().rate, self.found(None));
+                    let found = self.found(runner, None);
+                    runner.set_found(self.search.answer().rate, found);
                 }
             }
         }
@@ -126,17 +128,25 @@ impl Searching {
         self.overload = Some(overload);
         let recovery = self.before.as_ref().zip(whole.windows.as_ref());
         let recovery = recovery.and_then(|(before, whole)| Recovery::of(before, whole, OVERLOAD_NS));
-        runner.set_found(self.search.answer().rate, self.found(recovery));
+        let found = self.found(runner, recovery);
+        runner.set_found(self.search.answer().rate, found);
         Ok(())
     }
 
-    fn found(&self, recovery: Option<Recovery>) -> CurveSearch {
+    /// The results so far, with the names that the results tell.
+    fn found(&self, runner: &CurveRunner<'_>, recovery: Option<Recovery>) -> CurveSearch {
+        let mut answer = self.search.answer().clone();
+        let mut generator = self.search.generator().cloned();
+        let names = answer.reason.iter_mut().flat_map(NoRate::names_mut);
+        for name in names.chain(generator.iter_mut().flat_map(Cause::names_mut)) {
+            *name = runner.told(name);
+        }
         CurveSearch {
             closed_loop_rate: self.search.capacity(),
-            closed_loop_generator: self.search.generator().map(cause_words),
+            closed_loop_generator: generator.as_ref().map(cause_words),
             line_runs: self.search.line_runs(),
             overload: self.overload.map(|rate| CurveOverload { rate, recovery }),
-            ..CurveSearch::of(self.search.answer())
+            ..CurveSearch::of(&answer)
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Runs at several rates, and what they show together; `pummel scan`, whose rates lie at equal distances.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use clap::{Arg, Args};
@@ -22,9 +23,10 @@ use crate::job::provenance::told_command_line;
 use crate::job::runner::Dealing;
 use crate::job::{FrontInputs, Job, ReportFormat, UsageError, seed_of};
 use crate::native;
+use crate::native::options::OutputArgs;
 use crate::native::typed_rate::TypedRate;
 use crate::native::{RunArgs, Typed};
-use crate::output::{Output, print};
+use crate::output::{Output, print, print_screen};
 use crate::stderr::say;
 use crate::values;
 use crate::values::{ValueError, WarmUpTime};
@@ -33,6 +35,8 @@ use pummel_report::curve;
 use pummel_report::curve::Point;
 use pummel_report::document::{CurveDocument, CurveSearch};
 use pummel_report::forms::{FORMS, Form};
+use pummel_report::screen::Hints;
+use pummel_report::view::series::SeriesHeadline;
 
 /// Options of `pummel scan`.
 #[derive(Args, Clone, Debug)]
@@ -171,7 +175,7 @@ pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
         for n in 0..=count {
             runner.measure("scan", Some(low + f64::from(n) * step))?;
         }
-        Ok(runner.exit())
+        Ok(())
     })
 }
 
@@ -186,7 +190,7 @@ fn scan_over((run, detection): (&Typed<RunArgs>, Detection), over: Over, inputs:
             let typed = at_level(&at(run, None), over.kind, level);
             runner.make("scan", &typed, None, Some((over.kind.name(), level)))?;
         }
-        Ok(runner.exit())
+        Ok(())
     })
 }
 
@@ -201,14 +205,13 @@ fn at_level(typed: &Typed<RunArgs>, kind: Kind, level: u32) -> Typed<RunArgs> {
     typed
 }
 
-/// Makes the runs of a series, and writes their common results. `job` is the first of them; `make` makes all runs and
-/// returns the exit status.
+/// Makes the runs of a series with `make`, and writes their common results. `job` is the first of the runs.
 pub fn series(
     command: &'static str,
     (typed, detection): (&Typed<RunArgs>, Detection),
     inputs: &FrontInputs,
     job: Result<Job, SeriesEnd>,
-    make: impl FnOnce(&mut CurveRunner<'_>, &Job) -> Result<Exit, SeriesEnd>,
+    make: impl FnOnce(&mut CurveRunner<'_>, &Job) -> Result<(), SeriesEnd>,
 ) -> Exit {
     let job = match job {
         Ok(job) => job,
@@ -218,10 +221,8 @@ pub fn series(
         Ok(runner) => runner,
         Err(end) => return end.exit(),
     };
-    match make(&mut runner, &job) {
-        Ok(exit) => runner.conclude(None, exit),
-        Err(end) => runner.conclude(Some(end), Exit::Complete),
-    }
+    let end = make(&mut runner, &job).err();
+    runner.conclude(end)
 }
 
 /// What all runs have in common.
@@ -231,8 +232,6 @@ pub struct CurveRunner<'a> {
     driver: Driver<'a>,
     files: Vec<SeriesFile>,
     curve: CurveDocument,
-    /// Whether a run missed a goal, or may have missed it.
-    is_missed: bool,
     /// The last run.
     last: Option<Point>,
     /// The plan of the first run.
@@ -276,7 +275,6 @@ impl<'a> CurveRunner<'a> {
             driver,
             files,
             curve: CurveDocument::new(command, &job.plan, told_command_line(&job.plan)),
-            is_missed: false,
             last: None,
             plan: &job.plan,
             agents: job.fleet.as_ref().map(Fleet::agent_names).unwrap_or_default(),
@@ -371,6 +369,9 @@ impl<'a> CurveRunner<'a> {
     ) -> Result<Measurement, SeriesEnd> {
         let plan = native::run(typed, &self.inputs).map_err(SeriesEnd::Usage)?.plan;
         let (measurement, plan) = self.run(&plan)?;
+        if let Some(group) = plan.groups.first().filter(|_| asked.is_some()) {
+            self.curve.arrivals = group.arrivals.to_string();
+        }
         let wrong_values = wrong_values(&measurement, &plan);
         let summary = Summary::of(&measurement, &plan);
         let replayed = measurement.replayed.as_ref().map(|_| rows_due(&summary));
@@ -412,6 +413,15 @@ impl<'a> CurveRunner<'a> {
         if let Some(agents) = &measurement.agents {
             self.agents = agents.members.iter().map(|member| member.name.clone()).collect();
         }
+        let servers = measurement.evidence.iter().flat_map(|evidence| &evidence.servers);
+        let readings = servers.filter_map(|server| server.reading.as_ref());
+        let known = readings.filter(|reading| !reading.software.is_empty());
+        let known: BTreeSet<String> =
+            known.map(|reading| format!("{} {}", reading.software, reading.version)).collect();
+        if !known.is_empty() {
+            self.curve.software = known.into_iter().collect();
+        }
+        self.curve.agents = measurement.agents.as_ref().map_or(0, |agents| agents.members.len());
         let machines = measurement.evidence.iter().flat_map(|evidence| &evidence.machines);
         let cards = machines.flat_map(|machine| &machine.network).flat_map(|network| &network.cards);
         self.cards = cards.map(|card| card.name.clone()).collect();
@@ -447,7 +457,6 @@ impl<'a> CurveRunner<'a> {
             say(format_args!("{:>8}: {asked}, {:.0} done/s{met}{steady}", run.role, run.rate));
         }
         curve::push(&mut self.curve, run);
-        self.is_missed |= point.summary.missed_a_goal();
         self.last = Some(point);
         for file in self.files.iter().filter(|file| file.form.is_checkpointed()) {
             file.output.checkpoint(&(file.render)(&self.curve))?;
@@ -456,7 +465,7 @@ impl<'a> CurveRunner<'a> {
     }
 
     /// A sentence about a run as the results tell it.
-    fn told(&self, sentence: &str) -> String {
+    pub fn told(&self, sentence: &str) -> String {
         anonymous::sentence(sentence, self.plan, &self.agents, &self.cards)
     }
 
@@ -465,23 +474,13 @@ impl<'a> CurveRunner<'a> {
         self.last.as_ref()
     }
 
-    /// The exit status of a series of which every run was made: whether one missed a goal, or may have missed it.
-    pub fn exit(&self) -> Exit {
-        if self.is_missed { Exit::Missed } else { Exit::Complete }
-    }
-
-    /// The rate that a search found so far.
-    pub fn found_rate(&self) -> Option<f64> {
-        self.curve.found_rate
-    }
-
     /// Keeps the rate that a search found so far, and its further results.
     pub fn set_found(&mut self, rate: Option<f64>, search: CurveSearch) {
         (self.curve.found_rate, self.curve.search) = (rate, Some(search));
     }
 
     /// Writes the curve and says how it ended. Returns the exit status.
-    fn conclude(mut self, stop: Option<SeriesEnd>, exit: Exit) -> Exit {
+    fn conclude(mut self, stop: Option<SeriesEnd>) -> Exit {
         self.driver.close_view();
         if matches!(stop, Some(SeriesEnd::Usage(_))) && self.curve.runs.is_empty() {
             // Nothing was sent, and what the files hold is of another series.
@@ -489,24 +488,32 @@ impl<'a> CurveRunner<'a> {
             if let Err(error) = closed {
                 say(format_args!("error: {error}"));
             }
-            return stop.map_or(exit, SeriesEnd::exit);
+            return stop.map_or(Exit::Usage, SeriesEnd::exit);
         }
         self.curve.reason = stop.as_ref().and_then(SeriesEnd::reason).map(|reason| self.told(&reason));
-        let is_told = SeriesEnd::says_all(stop.as_ref(), self.curve.runs.len());
-        let exit = match stop.map_or(exit, SeriesEnd::exit) {
-            Exit::Complete if self.curve.wrong_values() > 0 => Exit::Missed,
-            exit => exit,
+        self.curve.status = match &stop {
+            None => Status::Complete,
+            Some(SeriesEnd::Interrupted) => Status::Interrupted,
+            Some(_) => Status::Partial,
         };
+        let is_told = SeriesEnd::says_all(stop.as_ref(), self.curve.runs.len());
+        // Why there are no more runs is said on standard error; the status is that of the result.
+        let _ = stop.map(SeriesEnd::exit);
+        let exit = Exit::of_status(SeriesHeadline::of(&self.curve).status);
+        let OutputArgs { quiet, screen, format, .. } = &self.typed.args.output;
         let taken = self.files.iter().any(|file| file.output.is_standard());
         // Files first: standard output may not be read yet.
         let written = self.files.iter().map(|file| file.output.finish(&(file.render)(&self.curve)));
         let mut results: Vec<io::Result<()>> = written.collect();
-        results.push(match (taken, self.typed.args.output.format.unwrap_or_default()) {
+        results.push(match (taken, format.unwrap_or_default()) {
             (true, _) => Ok(()),
             (false, ReportFormat::Json) => print(&curve::json(&self.curve)),
             (false, ReportFormat::Markdown) => print(&curve::markdown(&self.curve)),
             (false, ReportFormat::Text) if is_told => Ok(()),
-            (false, ReportFormat::Text) => print(curve::text(&self.curve).as_bytes()),
+            (false, ReportFormat::Text) => {
+                let paper = screen.paper(Hints::OfRuns);
+                print_screen(&curve::text(&self.curve, screen.detail(*quiet), paper))
+            }
         });
         results.push(self.driver.close());
         let troubles = results.into_iter().filter_map(Result::err);
@@ -571,7 +578,7 @@ fn check_agents(job: &Job) -> Result<(), UsageError> {
 
 /// Options of `pummel run` that have no meaning for several runs with a rate each, and those that are accepted only
 /// together with such options.
-const REFUSED: [&str; 16] = [
+const REFUSED: [&str; 17] = [
     "burst",
     "calls-per-connection",
     "conn-rate",
@@ -586,6 +593,7 @@ const REFUSED: [&str; 16] = [
     "rate",
     "stage",
     "stamps",
+    "times",
     "until",
     "within-second",
 ];
@@ -627,6 +635,7 @@ fn refuse(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
         (typed.has("--fail-on"), "--fail-on", one_run),
         (typed.has("--parquet"), "--parquet", one_run),
         (typed.has("--stamps"), "--stamps", "since the result of a series has no figure of them"),
+        (args.output.screen.times, "--times", one_run),
         (args.pace.until.is_some(), "--until", one_run),
         (args.saved.plan.is_some(), "--plan", one_run),
     ];

@@ -90,10 +90,25 @@ pub fn show(args: &ShowArgs) -> Exit {
             return refuse(flag, value, "it is accepted only with --format hgrm");
         }
     }
+    if args.format != ShowFormat::Text {
+        let given =
+            [("--quiet", args.quiet), ("--verbose", args.screen.verbose), ("--times", args.screen.times)];
+        if let Some((flag, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            let words = format!("'{flag}' is accepted only with --format text");
+            return answer(&UsageError::Missing(words).into());
+        }
+    }
     let StoredResult { json, stored } = match load(&args.file) {
         Ok(result) => result,
         Err(why) => return refuse_file(&args.file, &why),
     };
+    let is_run = matches!(stored, ResultDocument::Run(_));
+    if args.screen.times && !is_run {
+        let (file, command) = (args.file.display(), stored.command());
+        return answer(&UsageError::Missing(format!(
+            "'--times' is not accepted: '{file}' is the result of `pummel {command}`, which keeps no five times"
+        )).into());
+    }
     match (&stored, args.format) {
         (_, ShowFormat::Json) => out(&json),
         (ResultDocument::Run(document), format) => of_run(args, document, format),
@@ -113,7 +128,9 @@ pub fn show(args: &ShowArgs) -> Exit {
         (ResultDocument::Comparison(all), ShowFormat::Markdown) => {
             markdown_of(&pair::view(&all.comparisons, Wanted::Screen))
         }
-        (ResultDocument::Series(series), ShowFormat::Text) => out(curve::text(series).as_bytes()),
+        (ResultDocument::Series(series), ShowFormat::Text) => {
+            screen(args, |detail, paper| curve::text(series, detail, paper))
+        }
         (ResultDocument::Series(series), ShowFormat::Markdown) => out(&curve::markdown(series)),
         (ResultDocument::Series(series), ShowFormat::Csv) => out(&curve::csv(series)),
         (ResultDocument::Comparison(_), ShowFormat::Csv) => {

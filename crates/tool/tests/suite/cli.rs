@@ -675,6 +675,7 @@ fn the_help_of_a_series_lists_no_option_that_it_refuses() {
         ("search", "--goal p99:1ms", "--burst 2,1ms,9ms"),
         ("scan", "--rates 1k:2k:1k", "--stage 1s:5k"),
         ("scan", "--rates 1k:2k:1k", "--hdr x.hlog"),
+        ("scan", "--rates 1k:2k:1k", "--times"),
         ("scan", "--over connections:1:4", "--min-time 3s"),
         ("curve", "-c 4", "--interval 1s"),
         ("curve", "-c 4", "--samples x.csv"),

@@ -19,10 +19,9 @@ fn runs_that_are_too_short_have_no_answer_and_say_why() {
     assert_eq!(result.at("found_rate"), &Value::Null);
     let search = result.at("search");
     let reason = search["reason"].as_str().expect("a reason");
-    let ends =
-        ["No rate is known to meet the goal (p50 at most 3.00 ms)", "met the goal (p50 at most 3.00 ms) in "];
-    assert!(ends.iter().any(|end| ended.text.contains(end)), "{}", ended.text);
-    assert!(ended.text.contains(&format!("Why: {reason}.")), "{}", ended.text);
+    let ends = ["Result   NOT SURE: ", "Result   NO ANSWER: "];
+    assert!(ends.iter().any(|end| ended.text.contains(end)) && ended.text.contains("p50"), "{}", ended.text);
+    assert!(!reason.is_empty() && search["why"]["kind"].is_string(), "{search}");
     let rate = search["closed_loop_rate"].as_f64().expect("a number");
     assert!((50.0..=550.0).contains(&rate), "one server takes 2 ms for each: {rate}");
     let roles = roles(&result.0);
@@ -50,7 +49,7 @@ fn runs_in_which_no_request_was_due_say_nothing_and_end_no_series() {
     let run = ended.json().at("runs")[0].clone();
     assert_eq!((&run["requests"], &run["met"], &run["carried"]), (&0.into(), &Value::Null, &true.into()));
     let said = format!("{}{}", ended.errors, ended.text);
-    assert!(said.contains("no request was due") && said.contains("no request due"), "{said}");
+    assert!(said.contains("no request was due") && said.contains("   no request"), "{said}");
     assert!(!ended.errors.contains("goal missed"), "{said}");
 }
 
@@ -78,7 +77,7 @@ fn an_overload_and_the_return_from_it_are_one_run() {
             && number(overload, "asked_rate") > 1.1 * number(after, "asked_rate")
             && after["asked_rate"] == confirmed["asked_rate"]
             && (number(&left["recovery"], "slower") > 1.0 && number(&left["recovery"], "seconds") > 0.9)
-            && ended.text.contains("the same rate ");
+            && ended.text.contains("After 5 s at ");
         is_told.then_some(()).ok_or_else(|| format!("{left} {overload} {after}"))
     });
 }

@@ -73,10 +73,14 @@ fn a_search_and_a_scan_have_pages() {
     ended.json();
     let json = ended.path("result.json");
     let page = shown(&["report", path(&json), "-o", "-"], b"");
-    let title = format!("Response times of {} at 2 rates.", server.name);
-    assert!(page.contains(&title) && page.contains("<svg "), "{page}");
+    assert!(page.contains(&format!("<p class=\"dim\">{} (", server.name)), "{page}");
+    assert!(page.contains(", 2 runs of 0.3 s</p>") && page.contains("<svg "), "{page}");
     // What the run itself printed is what is stored.
     assert_eq!(shown(&["show", path(&json)], b""), ended.text);
+    assert_eq!(shown(&["show", "-q", path(&json)], b"").lines().count(), 1);
+    assert!(shown(&["show", "-v", path(&json)], b"").contains("\nSeed     "), "{}", ended.text);
+    let refused = call(&["show", path(&json), "--times"], b"");
+    assert_eq!(refused.status.code(), Some(2));
     assert_eq!(shown(&["show", path(&json), "--format", "csv"], b"").lines().count(), 3);
     let refused = call(&["show", path(&json), "--format", "hgrm"], b"");
     assert_eq!(refused.status.code(), Some(2));

@@ -102,7 +102,12 @@ fn of_pair(pair: &Comparison, is_everything: bool) -> Table {
         };
         Row { name: name_of(metric).to_owned(), cells, kind: RowKind::Figures }
     };
-    let table = Table { name: "response".to_owned(), columns, rows: metrics.into_iter().map(row).collect() };
+    let table = Table {
+        name: "response".to_owned(),
+        columns,
+        rows: metrics.into_iter().map(row).collect(),
+        ..Table::default()
+    };
     without_empty_columns(table)
 }
 
@@ -132,7 +137,12 @@ fn of_several(comparisons: &[Comparison], is_everything: bool) -> Table {
         Row { name: name_of(metric).to_owned(), cells, kind: RowKind::Figures }
     };
     let metrics = rows(comparisons, is_everything);
-    Table { name: "response".to_owned(), columns, rows: metrics.into_iter().map(row).collect() }
+    Table {
+        name: "response".to_owned(),
+        columns,
+        rows: metrics.into_iter().map(row).collect(),
+        ..Table::default()
+    }
 }
 
 /// Sentences below the tables.

@@ -82,7 +82,8 @@ pub(super) fn tables(repetition: &Repetition, is_everything: bool) -> Vec<Table>
     if repetition.runs.len() > 1 {
         rows.push(row("differ by", RowKind::About, &differ));
     }
-    let table = without_empty_columns(Table { name: "response".to_owned(), columns, rows });
+    let table =
+        without_empty_columns(Table { name: "response".to_owned(), columns, rows, ..Table::default() });
     let every = (is_everything && repetition.runs.len() > 1).then(|| each("runs", "run", &repetition.runs));
     std::iter::once(table).chain(every).collect()
 }

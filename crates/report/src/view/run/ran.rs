@@ -9,7 +9,7 @@ use pummel_logic::plan::{
 use pummel_measure::measurement::Status;
 use pummel_measure::words::{counted, grouped};
 
-use super::counts::{is_load_plan, op_name_of};
+use super::counts::{is_load_plan, op_name};
 use crate::document::Document;
 use crate::text::rate_words;
 use crate::view::cells::{plain, seconds};
@@ -47,6 +47,11 @@ pub(in crate::view) fn servers<'a>(
         .filter(|(software, _)| !software.is_empty())
         .map(|(software, version)| format!("{software} {version}"))
         .collect();
+    servers_of(plan, &programs)
+}
+
+/// The servers of a plan and what they speak; `programs` are those of them with their versions.
+pub(in crate::view) fn servers_of(plan: &Plan, programs: &BTreeSet<String>) -> String {
     // Servers of several programs or versions are not told by one of them.
     let software = programs.first().filter(|_| programs.len() == 1).cloned();
     let is_one = plan.servers.len() == 1;
@@ -106,6 +111,19 @@ pub(in crate::view) fn load(plan: &Plan, agents: usize) -> String {
     if more > 0 {
         parts[0] += &format!(" and {more} more groups");
     }
+    parts.extend(work(plan));
+    if plan.trace().is_none() && !is_load_plan(plan) {
+        parts.push(records(plan));
+    }
+    if is_load_plan(plan) {
+        parts.push(format!("values {}", sizes(&plan.data.value_size)));
+    }
+    parts.join("; ")
+}
+
+/// What the recorded phases of a plan do.
+pub(in crate::view) fn work(plan: &Plan) -> Vec<String> {
+    let mut parts = Vec::new();
     for phase in plan.phases.iter().filter(|phase| phase.recorded) {
         match &phase.work {
             Work::Mix(mix) => parts.push(requests(plan, mix)),
@@ -125,29 +143,41 @@ pub(in crate::view) fn load(plan: &Plan, agents: usize) -> String {
             Work::Pause(_) => {}
         }
     }
-    if plan.trace().is_none() && !is_load_plan(plan) {
-        parts.push(records(plan));
-    }
-    if is_load_plan(plan) {
-        parts.push(format!("values {}", sizes(&plan.data.value_size)));
-    }
-    parts.join("; ")
+    parts
 }
 
 /// The clients of a group and their load.
 fn clients(plan: &Plan, agents: usize, (index, group): (usize, &Group)) -> String {
-    let is_udp = plan.transport == Transport::Udp;
-    let many = counted(u64::from(group.clients), if is_udp { "socket" } else { "connection" });
     if let Some(churn) = &group.churn {
         let when = match &churn.spawns {
             Spawns::Closed => "as soon as there is room".to_owned(),
             Spawns::Open { rate, .. } => format!("{} a second", plain(*rate)),
             Spawns::Drawn(_) => "by drawn gaps".to_owned(),
         };
+        let many = connections(plan, group);
         return format!("clients that come {when}, at most {many}, {} each", counted(churn.calls, "request"));
     }
-    let mut words = many;
-    if agents > 1 && index == 0 {
+    let mut words = from(plan, group, if index == 0 { agents } else { 0 });
+    if group.arrivals != Arrivals::Closed || !is_load_plan(plan) {
+        words += &format!(", {}", pace(plan, index, group));
+    }
+    // The threads are those of all groups together.
+    if plan.engine.threads > 1 && index + 1 == plan.groups.len().min(GROUPS_SHOWN_MAX) {
+        words += &format!(", {}", counted(u64::from(plan.engine.threads), "thread"));
+    }
+    words
+}
+
+/// The connections of a group.
+fn connections(plan: &Plan, group: &Group) -> String {
+    let is_udp = plan.transport == Transport::Udp;
+    counted(u64::from(group.clients), if is_udp { "socket" } else { "connection" })
+}
+
+/// The connections of a group with the agents that they are from, their depth and their route.
+pub(in crate::view) fn from(plan: &Plan, group: &Group, agents: usize) -> String {
+    let mut words = connections(plan, group);
+    if agents > 1 {
         words += &format!(" from {agents} agents");
     }
     match group.depth {
@@ -160,13 +190,6 @@ fn clients(plan: &Plan, agents: usize, (index, group): (usize, &Group)) -> Strin
     }
     if plan.route != Route::All {
         words += &format!(", {}", plan.route.name());
-    }
-    if group.arrivals != Arrivals::Closed || !is_load_plan(plan) {
-        words += &format!(", {}", pace(plan, index, group));
-    }
-    // The threads are those of all groups together.
-    if plan.engine.threads > 1 && index + 1 == plan.groups.len().min(GROUPS_SHOWN_MAX) {
-        words += &format!(", {}", counted(u64::from(plan.engine.threads), "thread"));
     }
     words
 }
@@ -197,7 +220,7 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
         } else {
             String::new()
         };
-        format!("{} {} %{keys}", op_name_of(plan, plan.name_of(*verb)), plain(weight / total * 100.0))
+        format!("{} {} %{keys}", op_name(plan, plan.name_of(*verb)), plain(weight / total * 100.0))
     });
     let mut words = ops.collect::<Vec<_>>().join(", ");
     if mix.read_through_ns.is_some() {
@@ -210,7 +233,7 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
 }
 
 /// The records, with what differs from the usual ones.
-fn records(plan: &Plan) -> String {
+pub(in crate::view) fn records(plan: &Plan) -> String {
     let mut words = counted(plan.data.records, "record");
     let popularity = plan.phases.iter().filter(|phase| phase.recorded).find_map(|phase| match &phase.work {
         Work::Mix(mix) => Some(&mix.popularity),

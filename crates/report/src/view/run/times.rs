@@ -90,7 +90,7 @@ fn response_row(name: &str, per_second: f64, times: &FiveTimes, lag: &[String]) 
 /// A row for each operation, or for each of several groups of clients, and one for all, with the intervals of the last.
 fn responses(document: &Document) -> Table {
     let ops = document.ops.iter().map(|(name, op)| {
-        response_row(&op_name(document, name), rate_of(document, op), &op.times, lag_of(document, name))
+        response_row(&op_name(&document.plan, name), rate_of(document, op), &op.times, lag_of(document, name))
     });
     let groups = document.groups.iter();
     let groups = groups.map(|own| response_row(&own.name, own.totals.rate, &own.totals.times, &[]));
@@ -102,7 +102,7 @@ fn responses(document: &Document) -> Table {
     if has_intervals(document) {
         rows.extend(sureness(document.totals.times.of_span(Span::Response), &RESPONSE, 1));
     }
-    Table { name: "response".to_owned(), columns: response_columns(), rows }
+    Table { name: "response".to_owned(), columns: response_columns(), rows, ..Table::default() }
 }
 
 /// A row for each part of the measured phase, such as the stages of a rate; `None` where it has none.
@@ -110,7 +110,12 @@ fn parts(document: &Document) -> Option<Table> {
     let parts = document.phases.iter().take(PARTS_MAX);
     let rows: Vec<Row> =
         parts.map(|part| response_row(&part.name, part.totals.rate, &part.totals.times, &[])).collect();
-    (!rows.is_empty()).then(|| Table { name: "part".to_owned(), columns: response_columns(), rows })
+    (!rows.is_empty()).then(|| Table {
+        name: "part".to_owned(),
+        columns: response_columns(),
+        rows,
+        ..Table::default()
+    })
 }
 
 /// The five times of some requests, each with its intervals.
@@ -124,7 +129,7 @@ fn five(document: &Document, name: &str, times: &FiveTimes) -> Table {
         rows.push(Row { name: span.name().to_owned(), cells: cells.to_vec(), kind: RowKind::Figures });
         rows.extend(sureness(figures, &FULL_TIMES, 0).filter(|_| has_intervals(document)));
     }
-    Table { name: op_name(document, name), columns: columns.to_vec(), rows }
+    Table { name: op_name(&document.plan, name), columns: columns.to_vec(), rows, ..Table::default() }
 }
 
 /// Names of the figures of the response of an operation, or of all, of which half or more is lag.
@@ -137,7 +142,7 @@ fn lag_of<'a>(document: &'a Document, name: &str) -> &'a [String] {
 }
 
 fn column(name: &str, width: usize, narrow_width: usize, gives_way: Option<u8>) -> Column {
-    Column { name: name.to_owned(), width, narrow_width, gives_way }
+    Column { name: name.to_owned(), width, narrow_width, gives_way, is_words: false }
 }
 
 /// Requests per second of an operation.
@@ -277,6 +282,6 @@ pub(super) fn brief(document: &Document, name: &str, op: &OpResult) -> String {
         Figure::Above(us) => format!(" {quantile} > {}", time(us)),
         Figure::Absent => String::new(),
     };
-    let name = op_name(document, name);
+    let name = op_name(&document.plan, name);
     format!("{name} {}/s{}{}", rate(rate_of(document, op)), at("p50"), at("p99"))
 }
