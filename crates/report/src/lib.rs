@@ -40,6 +40,7 @@ pub mod page;
 pub mod parquet;
 pub mod repetition;
 pub mod run_figures;
+mod scaling;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod screen;

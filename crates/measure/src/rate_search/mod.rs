@@ -173,7 +173,7 @@ pub enum NoRate {
     },
     /// No line fits the runs around a rate.
     NoLine {
-        /// The rate.
+        /// Rate of the middle of these runs.
         rate: f64,
     },
 }

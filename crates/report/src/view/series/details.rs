@@ -6,8 +6,8 @@ use pummel_measure::words::{counted, grouped, percent, rate_text};
 
 use super::judgement;
 use super::rows::level_of;
-use crate::curve::{jump, levels};
 use crate::document::CurveDocument;
+use crate::scaling::{jump, levels};
 use crate::view::cells::{self, time};
 use crate::view::{Line, Text};
 

@@ -41,7 +41,7 @@ pub(super) fn time(run: &CurveRun, name: &str) -> Option<f64> {
 
 /// The runs that the screen shows, in their order: all of a short series; else those whose rates are nearest to the answer of a search,
 /// or those at which a curve bends.
-pub(super) fn shown<'a>(curve: &'a CurveDocument, answer: Option<f64>) -> Vec<&'a CurveRun> {
+pub(super) fn shown(curve: &CurveDocument, answer: Option<f64>) -> Vec<&CurveRun> {
     let all = sorted(curve);
     if all.len() <= WHOLE_MAX {
         return all;

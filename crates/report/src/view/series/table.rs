@@ -6,8 +6,8 @@ use pummel_measure::words::{counted, grouped};
 
 use super::rows::{self, level_of, time};
 use super::search;
-use crate::curve::{jump, levels};
 use crate::document::{CurveDocument, CurveRun};
+use crate::scaling::{jump, levels};
 use crate::view::cells::{self, interval, rate};
 use crate::view::run::Wanted;
 use crate::view::{Cell, Column, Note, Row, RowKind, Table};
