@@ -412,6 +412,7 @@ mod tests {
     use crate::recorder::{Counts, Sample, Span};
     use pummel_logic::protocol::{Fault, Outcome, Verb};
     use pummel_logic::time::{MILLISECOND, SECOND};
+    use pummel_logic::workload::verify::check::Damage;
 
     fn sample(service: Nanos) -> Sample {
         Sample {
@@ -471,8 +472,8 @@ mod tests {
         part.connections.handshake.record(seed * 500);
         part.connections.resumed = seed;
         part.verify.checked = 100;
-        part.verify.fail(format!("key{seed}").as_bytes(), "one byte is wrong");
-        part.verify.fail(b"common", "cut short");
+        part.verify.fail(format!("key{seed}").as_bytes(), Damage::Bytes);
+        part.verify.fail(b"common", Damage::Length);
         part.message(b"SERVER_ERROR out of memory", seed);
         part.generator.workers.push(WorkerTime { busy_ns: seed, wall_ns: 100 });
         part.generator.peak_rss_bytes = seed;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::words::printable;
 use pummel_logic::merged;
 use pummel_logic::rng::mix;
+use pummel_logic::workload::verify::check::Damage;
 
 merged! {
     /// The findings of the checks of answers.
@@ -29,13 +30,12 @@ merged! {
 
 /// A key whose value was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WrongKey {
     /// The key, with bytes that are no text replaced.
     pub key: String,
-    /// The fault, in a few words.
-    pub why: String,
+    /// Damage of the value.
+    pub damage: Damage,
 }
 
 /// The number of wrong keys that are shown.
@@ -46,11 +46,11 @@ pub const FAILED_KEYS_KEPT: usize = 1 << 20;
 
 impl Verify {
     /// Counts a wrong value.
-    pub fn fail(&mut self, key: &[u8], why: &str) {
+    pub fn fail(&mut self, key: &[u8], damage: Damage) {
         self.failed += 1;
         keep_key(&mut self.keys, hash(key));
         if self.first.len() < FAILURES_SHOWN {
-            merge_first(&mut self.first, &vec![WrongKey { key: printable(key), why: why.to_owned() }]);
+            merge_first(&mut self.first, &vec![WrongKey { key: printable(key), damage }]);
         }
     }
 
@@ -103,11 +103,14 @@ mod tests {
         let mut verify = Verify::default();
         for round in 0..3 {
             for key in 0..100 {
-                verify.fail(format!("key{key}").as_bytes(), if round == 0 { "flipped" } else { "again" });
+                verify.fail(
+                    format!("key{key}").as_bytes(),
+                    if round == 0 { Damage::Bytes } else { Damage::Length },
+                );
             }
         }
         assert_eq!((verify.failed, verify.failed_keys(), verify.first.len()), (300, 100, FAILURES_SHOWN));
-        assert_eq!(verify.first[9], WrongKey { key: "key9".to_owned(), why: "flipped".to_owned() });
+        assert_eq!(verify.first[9], WrongKey { key: "key9".to_owned(), damage: Damage::Bytes });
         let twin = verify.clone();
         verify.merge(&twin);
         assert_eq!((verify.failed, verify.failed_keys()), (600, 100));

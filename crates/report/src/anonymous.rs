@@ -7,12 +7,13 @@ use serde_json::{Map, Value};
 use crate::Report;
 use crate::document::Document;
 use crate::layout::json_value;
+use crate::view::run::exit_status;
 
 /// Names shorter than this are replaced only where nothing stands beside them, since they are parts of sentences too.
 const SHORT_BYTES: usize = 3;
 
 /// Fields whose texts are words of pummel, or a server's description of itself: such a word is not a name there.
-const FIELDS_OF_WORDS: [&str; 15] = [
+const FIELDS_OF_WORDS: [&str; 17] = [
     "software",
     "version",
     "detected",
@@ -28,6 +29,8 @@ const FIELDS_OF_WORDS: [&str; 15] = [
     "outcome",
     "reason_kind",
     "taker",
+    "damage",
+    "certainty_missing_kind",
 ];
 
 /// Fields whose texts are the words of servers and of the system, which may name machines that the plan does not.
@@ -36,9 +39,10 @@ const FIELDS_OF_OTHERS: [&str; 4] = ["reason", "what", "unread", "threads_unread
 /// What stands in the place of a path.
 const PATH: &str = "path";
 
-/// The document of a report, without names where the plan says so.
+/// The document of a report with its exit status, without names where the plan says so.
 pub fn document_of(report: &Report<'_>) -> Document {
     let document = Document::of(report);
+    let document = Document { exit: exit_status(&document, report.ending), ..document };
     if report.plan.anonymous { without_names(document) } else { document }
 }
 

@@ -56,11 +56,6 @@ pub fn cpu_taken(case: &Case<'_>) -> Option<Cause> {
     (!is_servers).then_some(Cause::GeneratorCpuTaken(LostCpu { agent, share, lost_ns, taken }))
 }
 
-/// The agent whose client threads lost time, as words; empty in a run without agents.
-pub fn place_of(loss: &WorkerLoss) -> String {
-    loss.agent.as_ref().map_or_else(String::new, |agent| format!(" on {agent}"))
-}
-
 /// Reports a client thread that had no time left.
 pub fn thread_busy(case: &Case<'_>) -> Option<Cause> {
     if case.busy() <= FULL_SHARE || case.server_is_full() {

@@ -35,7 +35,7 @@ pub use self::generator_rows::KeptBack;
 pub use self::lateness::{CpuSharers, LagCause, Stalls};
 pub use self::load_rows::MISSES_SHARE;
 pub use self::network_rows::card_share;
-pub use self::observations::Observation;
+pub use self::observations::{Observation, Subject};
 pub use self::overload_rows::Overload;
 pub use self::server_use::{ServerUse, ThreadShare};
 pub use self::shares::{FULL_SHARE, Judged};

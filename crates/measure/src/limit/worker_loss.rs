@@ -41,20 +41,6 @@ pub enum CpuTaker {
     Servers,
 }
 
-impl CpuTaker {
-    /// The words of reports.
-    pub fn words(self) -> &'static str {
-        match self {
-            CpuTaker::Hypervisor => "the hypervisor",
-            CpuTaker::ContainerLimit => "the container's limit",
-            CpuTaker::OtherProcesses => "other processes",
-            CpuTaker::OwnThreads => "its own client threads, which are more than its CPUs",
-            CpuTaker::Agents => "other agents of this run on the same machine",
-            CpuTaker::Servers => "the server on the same CPUs",
-        }
-    }
-}
-
 impl WorkerLoss {
     /// The share of their time that the client threads of the process lost.
     pub fn taken(&self) -> Judged {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SCHEMA;
 use super::figures::micros;
-use super::judgement::known;
+use super::known::known;
 use super::named::Named;
 use super::run::ToolResult;
 use super::trust::ReliableFigures;

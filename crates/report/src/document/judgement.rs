@@ -1,14 +1,14 @@
 //! What set the rate of a run or the waiting in it, and the figures that this rests on.
 
 use pummel_measure::headroom::ResourceUse;
-use pummel_measure::limit::{Cause, Observation};
+use pummel_measure::limit::{Cause, Observation, Subject};
 use pummel_measure::summary::Summary;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 use super::figures::rounded;
+use super::known::known;
 use crate::words::limit::{cause_words, resource_words};
+use crate::words::observations::observation_words;
 
 /// What set the rate of a run, or the waiting in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,7 +42,10 @@ pub struct ObservationResult {
     pub value: Option<f64>,
     /// From which on the figure is evidence.
     pub limit: Option<f64>,
-    /// What the figure is of.
+    /// Subject of the figure; absent in older results, and where this version does not know its kind.
+    #[serde(deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
+    /// The figure with its subject in words.
     pub says: String,
 }
 
@@ -57,13 +60,6 @@ pub struct ResourceResult {
     pub used_percent: f64,
     /// Requests per second at which the resource is used up.
     pub full_at_rate: Option<f64>,
-}
-
-/// Reads facts where their kind is known; absent where it is that of another version.
-pub(super) fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    Ok(T::deserialize(Value::deserialize(deserializer)?).ok())
 }
 
 impl VerdictResult {
@@ -88,7 +84,8 @@ impl ObservationResult {
             source: seen.source.to_owned(),
             value: value.is_finite().then_some(value),
             limit: seen.limit,
-            says: seen.says.clone(),
+            says: observation_words(&seen.subject, seen.value),
+            subject: Some(seen.subject.clone()),
         }
     }
 }

@@ -31,10 +31,10 @@ impl Document {
 }
 
 /// The word for a limit that is the generator.
-pub(crate) const GENERATOR: &str = "generator";
+pub(super) const GENERATOR: &str = "generator";
 
 /// The word for a limit where none was reached.
-pub(crate) const NO_LIMIT: &str = "none";
+const NO_LIMIT: &str = "none";
 
 /// Share of the requests that must have ended for the rate to count as carried.
 const CARRIED_SHARE: f64 = 0.99;

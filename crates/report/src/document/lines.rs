@@ -5,7 +5,7 @@ use pummel_measure::reason::ReasonKind;
 
 use super::{Document, ReliableFigures, ServerResult, TrustResult, WarmUpResult};
 use crate::words::trust::{self, Around};
-use crate::words::unsteady;
+use crate::words::{intervals, unsteady};
 
 impl Document {
     /// The text behind the label `Trust`, without line breaks; `None` where the run failed, since what it has is no measurement, and
@@ -59,6 +59,7 @@ impl Document {
         if let Some(known) = &mut self.trust {
             known.says = trust::says(known, around);
         }
+        self.certainty_missing = self.certainty_missing_kind.map(|kind| intervals::missing(kind).to_owned());
         let warm_up_s = unsteady::warm_up_s(&self.plan);
         if let Some(change) = &mut self.change {
             change.says = unsteady::change(change, warm_up_s);

@@ -4,7 +4,7 @@ use pummel_measure::limit::Cause;
 use pummel_measure::reason::ReasonKind;
 use serde::{Deserialize, Serialize};
 
-use super::judgement::known;
+use super::known::known;
 use super::steadiness::{ChangeResult, StopResult};
 use super::trust::TrustResult;
 

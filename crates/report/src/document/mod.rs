@@ -13,7 +13,8 @@ mod evidence;
 mod failures;
 mod figures;
 pub(crate) mod judgement;
-pub(crate) mod limit_line;
+mod known;
+mod limit_line;
 mod lines;
 pub(crate) mod merged;
 mod misses;
@@ -52,7 +53,6 @@ use self::figures::is_zero;
 use self::requests::ops_of;
 use crate::Report;
 use crate::checked_json;
-use crate::view::run::exit_status;
 
 pub use self::agents::{AgentsResult, DeviationResult, LossResult, MemberResult, MemberTrust};
 use self::asked::AskedRate;
@@ -78,7 +78,10 @@ pub use self::requests::{
     AnatomyResult, GroupResult, IntervalResult, OpResult, OpsResult, RequestTotals, WholeRunResult, reads,
     slice_rate,
 };
-pub use self::run::{CertaintyResult, GeneratorResult, GoalOutcome, LoadedResult, ToolResult, VerifyResult};
+pub use self::run::{
+    CertaintyResult, GeneratorResult, GoalOutcome, LoadedResult, NoIntervals, ToolResult, VerifyResult,
+    WrongKeyResult,
+};
 pub use self::server_stats::{ServerIntervalResult, ServerStatsResult};
 pub use self::steadiness::{
     ChangePlace, ChangeResult, ChangedFigure, StopResult, UntilOutcome, WarmUpResult,
@@ -230,6 +233,9 @@ pub struct Document {
     /// Why there are no intervals of figures, where the run was to have some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certainty_missing: Option<String>,
+    /// Kind of that reason; absent where there are intervals, and in results of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certainty_missing_kind: Option<NoIntervals>,
     /// What responses consist of, by coarse cell of the response, of all operations; empty where that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub anatomy: Vec<AnatomyResult>,
@@ -411,7 +417,7 @@ impl Label {
 impl Document {
     /// The document of a report.
     pub fn of(report: &Report<'_>) -> Document {
-        let Report { plan, measurement, summary, front, build, ending } = *report;
+        let Report { plan, measurement, summary, front, build, .. } = *report;
         let started = measurement.started_unix_ns;
         let change = ChangeResult::of(summary);
         let (events, events_beyond) = EventResult::all_of(plan, measurement, change.as_ref());
@@ -476,7 +482,8 @@ impl Document {
             evidence: measurement.evidence.as_ref().map(EvidenceResult::of),
             server_stats: ServerStatsResult::all_of(measurement.evidence.as_ref()),
             certainty: CertaintyResult::of(report),
-            certainty_missing: CertaintyResult::missing(report),
+            certainty_missing: None,
+            certainty_missing_kind: CertaintyResult::missing(report),
             anatomy: measurement.ops().all().anatomy().iter().map(AnatomyResult::of).collect(),
             steady: summary.steadiness.as_ref().map(Steadiness::is_steady),
             change,
@@ -492,8 +499,7 @@ impl Document {
             events,
             events_beyond,
         };
-        let document = document.with_words();
-        Document { exit: exit_status(&document, ending), ..document }
+        document.with_words()
     }
 
     /// Reads the JSON result of a run of this version or an older one. Fields that are not known are left out.

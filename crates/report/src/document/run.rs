@@ -1,6 +1,7 @@
 //! What a result says around its requests: the load, checked values, goals, the generator, how sure its figures are.
 
 use pummel_logic::time::{Nanos, seconds};
+use pummel_logic::workload::verify::check::Damage;
 use pummel_measure::certainty::{Band, bands};
 use pummel_measure::measurement::{MESSAGES_KEPT, Measurement, Stamps, WrongKey};
 use pummel_measure::outcome::RunOutcome;
@@ -10,8 +11,10 @@ use pummel_measure::uncertainty::{LEVEL, METHOD};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{Figure, micros, rounded};
+use super::known::known;
 use super::named::Named;
 use crate::words::limit::cause_words;
+use crate::words::verify::damage_words;
 use crate::{Build, Report, VERSION};
 
 /// The program that made a result.
@@ -99,26 +102,51 @@ impl CertaintyResult {
     }
 
     /// Why a run that kept windows has no intervals; `None` where it has some, and where it kept no windows.
-    pub(super) fn missing(report: &Report<'_>) -> Option<String> {
+    pub(super) fn missing(report: &Report<'_>) -> Option<NoIntervals> {
         let is_missing = report.summary.totals.certainty.is_none() && report.measurement.windows.is_some();
         let is_steady = report.summary.steadiness.as_ref().is_none_or(Steadiness::is_steady);
         let why = match () {
-            () if !report.plan.changes.is_nothing() => "the load changes while it is measured",
-            () if report.plan.trace().is_some() => "the load of a trace need not stay at one level",
-            () if report.plan.replays() => "the load of a recording need not stay at one level",
-            () if report.plan.phases.iter().filter(|phase| phase.recorded).count() > 1 => {
-                "several phases were measured, which need not be at one level"
-            }
+            () if !report.plan.changes.is_nothing() => NoIntervals::LoadChanges,
+            () if report.plan.trace().is_some() => NoIntervals::Trace,
+            () if report.plan.replays() => NoIntervals::Recording,
+            () if report.plan.phases.iter().filter(|phase| phase.recorded).count() > 1 => NoIntervals::Phases,
             // Records are stored or deleted.
-            () if !has_constant_load(report.plan) => "whether such a load stays at one level is not judged",
-            () if report.summary.ending.outcome == RunOutcome::Overloaded => {
-                "the queue grew to the end, and has no level"
-            }
-            () if !is_steady => "the run was not steady",
-            () => "the run was too short to say how sure its figures are",
+            () if !has_constant_load(report.plan) => NoIntervals::NotJudged,
+            () if report.summary.ending.outcome == RunOutcome::Overloaded => NoIntervals::Overloaded,
+            () if !is_steady => NoIntervals::Unsteady,
+            () => NoIntervals::Short,
         };
-        is_missing.then(|| why.to_owned())
+        is_missing.then_some(why)
     }
+}
+
+/// Reason why the figures of a run have no intervals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum NoIntervals {
+    /// The load changes by plan.
+    LoadChanges,
+    /// The load is that of a trace.
+    Trace,
+    /// The load is that of a recording.
+    Recording,
+    /// Several phases were measured.
+    Phases,
+    /// The load stores or deletes records, of which steadiness is not judged.
+    NotJudged,
+    /// The queue grew to the end.
+    Overloaded,
+    /// The run was not at one level.
+    Unsteady,
+    /// The run was too short.
+    Short,
+    /// The result is a sum, which has no windows of time.
+    Merged,
+    /// The reason is one that this version does not know.
+    #[default]
+    #[serde(other)]
+    Other,
 }
 
 /// Populating before the run.
@@ -189,7 +217,28 @@ pub struct VerifyResult {
     /// Values that were too short to carry a frame.
     pub short: u64,
     /// The first failed keys.
-    pub first: Vec<WrongKey>,
+    pub first: Vec<WrongKeyResult>,
+}
+
+/// A key whose value was wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct WrongKeyResult {
+    /// The key, with bytes that are no text replaced.
+    pub key: String,
+    /// Damage of the value; absent where this version does not know it, and in results of versions that did not say.
+    #[serde(deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    pub damage: Option<Damage>,
+    /// The damage in a few words.
+    pub why: String,
+}
+
+impl WrongKeyResult {
+    fn of(wrong: &WrongKey) -> WrongKeyResult {
+        let why = damage_words(wrong.damage).to_owned();
+        WrongKeyResult { key: wrong.key.clone(), damage: Some(wrong.damage), why }
+    }
 }
 
 impl VerifyResult {
@@ -202,7 +251,7 @@ impl VerifyResult {
             failed_keys_or_more: verify.more_keys(),
             stale: verify.stale,
             short: verify.short,
-            first: verify.first.clone(),
+            first: verify.first.iter().map(WrongKeyResult::of).collect(),
         }
     }
 }

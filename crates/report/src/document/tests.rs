@@ -6,6 +6,7 @@ use crate::json;
 use pummel_logic::plan::{Goal, TlsOptions, TransmitSampling};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
+use pummel_logic::workload::verify::check::Damage;
 use pummel_measure::agents::{Agents, Lost, Member};
 use pummel_measure::churn::Churn;
 use pummel_measure::counters::SliceConnections;
@@ -50,7 +51,7 @@ fn a_document_with_every_field_is_read_as_it_was() {
     measurement.side_times.transmit = Some(Box::default());
     measurement.udp = Some(udp::DatagramCounts { packet_drop: 4, ..udp::DatagramCounts::default() });
     measurement.samples = Some(Samples { written: 1, dropped: 2 });
-    measurement.verify.fail(b"key", "one byte is wrong");
+    measurement.verify.fail(b"key", Damage::Bytes);
     measurement.message(b"SERVER_ERROR \"</script>\x00", 3);
     measurement.evidence = Some(evidence());
     let lost = Lost { at_ns: Some(5), why: "gone".to_owned(), left: true };

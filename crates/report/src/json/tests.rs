@@ -252,6 +252,7 @@ fn a_load_that_need_not_stay_at_one_level_says_why_it_has_no_intervals() {
         let value = value(&run);
         assert!(value.get("certainty").is_none() && value["totals"]["response_us"].get("ci").is_none());
         assert!(value["totals"]["rate_ci"].is_null() && value["steady"].is_null());
+        assert!(value["certainty_missing_kind"].is_string());
         value["certainty_missing"].clone()
     };
     let several = |plan: &mut Plan| {

@@ -28,10 +28,11 @@ use self::requests::{ops_of, tally_of};
 use crate::comparison::SideSource;
 use crate::document::{
     ConnectionsResult, Document, GeneratorResult, LagShareResult, MergedLimit, MergedResult, Named,
-    RequestTotals, StopResult, TimeFigures, TrustResult, VerdictResult, VerifyResult,
+    NoIntervals, RequestTotals, StopResult, TimeFigures, TrustResult, VerdictResult, VerifyResult,
 };
 use crate::repetition::Repetition;
 use crate::run_figures::RunFigures;
+use crate::words::intervals::missing;
 use crate::words::{limit, trust};
 use crate::{Build, Ending, Report};
 
@@ -249,7 +250,8 @@ fn with_what_is_not_measured(sum: Document, parts: &[Part<'_>]) -> Document {
         trust: trust_of(parts, &of_parts),
         verdict: verdict_of(&of_parts),
         certainty: None,
-        certainty_missing: Some("results were merged, which keep no windows of time".to_owned()),
+        certainty_missing: Some(missing(NoIntervals::Merged).to_owned()),
+        certainty_missing_kind: Some(NoIntervals::Merged),
         anatomy: anatomy_of(parts),
         steady: if is_changed { Some(false) } else { is_each(true).then_some(true) },
         // A change is that of a part; its figures are not those of the sum.

@@ -8,6 +8,7 @@ use pummel_logic::plan::{FailOn, Fill, Goal, TlsOptions, Work};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
 use pummel_logic::workload::cache_counts::CacheCounts;
+use pummel_logic::workload::verify::check::Damage;
 use pummel_measure::measurement::Keep;
 use pummel_measure::measurement::Status;
 use pummel_measure::recorder::Sample;
@@ -215,7 +216,7 @@ fn a_run_that_found_wrong_values_names_their_keys() {
     run.measurement.verify.checked = 1_710;
     run.measurement.verify.short = 1;
     for key in 0..12 {
-        run.measurement.verify.fail(format!("key-{key:04}").as_bytes(), "bytes changed");
+        run.measurement.verify.fail(format!("key-{key:04}").as_bytes(), Damage::Bytes);
     }
     shows(&run, WRONG);
 }

@@ -5,15 +5,14 @@ use pummel_logic::time::{Nanos, seconds};
 use pummel_measure::evidence::provenance::list_of;
 use pummel_measure::headroom::Resource;
 use pummel_measure::limit::{
-    CardBound, Cause, Clients, CpuTaker, DelayTaker, InFlight, LostCpu, LostWhy, MoreInFlight, NextLimit,
-    Occupied, Outpaced, SharedMachine, Side, Spare, Standstill, ThreadAdvice, ThreadTime, TimeAt,
+    CardBound, Cause, Clients, CpuTaker, DelayTaker, InFlight, Limit, LostCpu, LostWhy, MoreInFlight,
+    NextLimit, Occupied, Outpaced, SharedMachine, Side, Spare, Standstill, ThreadAdvice, ThreadTime, TimeAt,
     TurnedAwayBy, WaitedFor,
 };
 use pummel_measure::misses::NeverThere;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, grouped, percent, rate_text, was};
 
-use crate::document::limit_line::{GENERATOR, NO_LIMIT};
 use crate::document::{MergedLimit, MergedResult};
 
 /// The sentence of a run that nothing limited.
@@ -24,7 +23,7 @@ pub const NONE_REACHED: &str = "none reached: every request was answered as it c
 pub fn merged(parts: &[MergedResult]) -> String {
     let known: Vec<(&str, &MergedLimit)> =
         parts.iter().filter_map(|part| Some((part.file.as_str(), part.limit.as_ref()?))).collect();
-    if known.iter().all(|(_, limit)| limit.limit == NO_LIMIT) {
+    if known.iter().all(|(_, limit)| limit.limit == Limit::None.name()) {
         return NONE_REACHED.to_owned();
     }
     let mut sentences: Vec<(&MergedLimit, Vec<&str>)> = Vec::new();
@@ -37,7 +36,7 @@ pub fn merged(parts: &[MergedResult]) -> String {
     if let [(limit, _)] = sentences.as_slice() {
         return limit.says.clone();
     }
-    sentences.sort_by_key(|(limit, _)| limit.limit != GENERATOR);
+    sentences.sort_by_key(|(limit, _)| limit.limit != Limit::Generator.name());
     let more: usize = sentences.iter().skip(SENTENCES_MAX).map(|(_, files)| files.len()).sum();
     let told = sentences
         .iter()
@@ -564,7 +563,7 @@ fn cpus_words(cpus: &[u32]) -> String {
 }
 
 /// The taker of a CPU as a subject, and the advice.
-fn taker_words(taker: CpuTaker) -> (&'static str, &'static str) {
+pub(super) fn taker_words(taker: CpuTaker) -> (&'static str, &'static str) {
     match taker {
         CpuTaker::Hypervisor => ("the hypervisor", "Send from a machine with CPUs of its own"),
         CpuTaker::ContainerLimit => ("the container's limit", "Raise it, or send from another machine"),

@@ -1,6 +1,9 @@
 //! The words for the facts of results: one table for each subject, from which every report takes its sentences.
 
+pub mod intervals;
 pub mod limit;
+pub mod observations;
 pub mod search;
 pub mod trust;
 pub mod unsteady;
+pub mod verify;

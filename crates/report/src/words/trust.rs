@@ -4,12 +4,12 @@ use std::fmt;
 
 use pummel_logic::plan::{Group, Plan};
 use pummel_logic::time::Nanos;
+use pummel_measure::limit::Limit;
 use pummel_measure::reason::ReasonKind;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, percent};
 
 use crate::document::MergedResult;
-use crate::document::limit_line::GENERATOR;
 use crate::document::trust::{
     CauseResult, LagCauseResult, LagPartResult, ReliableFigures, SharedMachineResult, StallsResult, Taker,
     TrustResult,
@@ -121,7 +121,7 @@ pub fn merged(sum: &TrustResult, parts: &[MergedResult], is_closed: bool) -> Opt
 fn line_of_part(part: &MergedResult, trust: &TrustResult, is_closed: bool) -> Line {
     let around = Around {
         is_closed,
-        limit_has_cause: part.limit.as_ref().is_some_and(|limit| limit.limit == GENERATOR),
+        limit_has_cause: part.limit.as_ref().is_some_and(|limit| limit.limit == Limit::Generator.name()),
         is_cut_short: part.reason_kind == Some(ReasonKind::ServerGone),
     };
     line(trust, around)

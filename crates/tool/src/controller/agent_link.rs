@@ -523,7 +523,7 @@ fn clean_texts(measurement: &mut Measurement) {
         load.trouble.iter_mut().for_each(clean);
         clean_messages(&mut load.messages);
     }
-    verify.first.iter_mut().flat_map(|wrong| [&mut wrong.key, &mut wrong.why]).for_each(clean);
+    verify.first.iter_mut().for_each(|wrong| clean(&mut wrong.key));
     let fallbacks = std::mem::take(&mut generator.fallbacks).into_iter().take(TEXTS_MAX);
     generator.fallbacks = fallbacks.map(|words| visible(&words)).collect();
     if let Some(replayed) = replayed {
@@ -543,6 +543,7 @@ fn clean_messages(messages: &mut BTreeMap<String, u64>) {
 
 #[cfg(test)]
 mod tests {
+    use pummel_logic::workload::verify::check::Damage;
     use pummel_measure::load::LoadResult;
     use pummel_measure::replayed::Replayed;
     use pummel_measure::verify::WrongKey;
@@ -560,7 +561,7 @@ mod tests {
         measurement.messages = messages();
         let trouble = Some(dark.clone());
         measurement.load = Some(LoadResult { trouble, messages: messages(), ..LoadResult::default() });
-        measurement.verify.first = vec![WrongKey { key: dark.clone(), why: dark.clone() }];
+        measurement.verify.first = vec![WrongKey { key: dark.clone(), damage: Damage::Bytes }];
         measurement.generator.fallbacks.insert(dark.clone());
         let (notices, key_estimate) = (vec![dark.clone()], dark.clone());
         let replayed = Replayed { notices, key_estimate, error: Some(dark.clone()), ..Replayed::default() };

@@ -74,7 +74,7 @@ impl ValueChecks {
             ValueVerdict::Short => verify.short += 1,
             ValueVerdict::Bad(damage) => {
                 let mut key = [0; KEY_MAX_BYTES];
-                verify.fail(maker.keys().key(value.key, &mut key), damage.words());
+                verify.fail(maker.keys().key(value.key, &mut key), damage);
             }
         }
     }

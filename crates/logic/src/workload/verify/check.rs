@@ -9,6 +9,7 @@ use crate::workload::value::{
 
 /// Damage of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Damage {
     /// The value does not carry the mark of a frame.
@@ -23,20 +24,6 @@ pub enum Damage {
     Prefix,
     /// The value is not a number of 64 bits followed by spaces.
     Counter,
-}
-
-impl Damage {
-    /// The words for a report.
-    pub fn words(self) -> &'static str {
-        match self {
-            Damage::Magic => "not a value of this program, or its header was changed",
-            Damage::Tag => "header changed, or the value of another key or of another data seed",
-            Damage::Length => "longer or shorter than it was written",
-            Damage::Bytes => "bytes changed",
-            Damage::Prefix => "a short value that was changed, or the rest of a longer one",
-            Damage::Counter => "not a number followed by spaces",
-        }
-    }
 }
 
 /// Result of the check of a value.

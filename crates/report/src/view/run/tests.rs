@@ -8,6 +8,7 @@ use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Sample;
 
 use super::{Headline, Wanted, Word, brief, exit_status, view};
+use crate::anonymous::document_of;
 use crate::document::{Document, ReliableFigures};
 use crate::example::{Run, sample};
 use crate::screen::{Colours, Paper, draw};
@@ -103,7 +104,7 @@ fn the_first_word_decides_the_exit_status() {
 #[test]
 fn a_result_has_the_exit_status_of_its_process() {
     let written =
-        |ending| Run::new(Keep::Figures).report(|report| Document::of(&Report { ending, ..*report })).exit;
+        |ending| Run::new(Keep::Figures).report(|report| document_of(&Report { ending, ..*report })).exit;
     assert_eq!(written(Ending::Open), None, "a checkpoint");
     assert_eq!(written(Ending::OfResult), Some(0));
     assert_eq!(written(Ending::Usage), Some(2));
