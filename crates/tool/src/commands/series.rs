@@ -274,7 +274,11 @@ impl<'a> CurveRunner<'a> {
             inputs: FrontInputs { seed: job.plan.seed, ..inputs.clone() },
             driver,
             files,
-            curve: CurveDocument::new(command, &job.plan, told_command_line(&job.plan)),
+            // What is written before the end is of a part of the runs.
+            curve: CurveDocument {
+                status: Status::Partial,
+                ..CurveDocument::new(command, &job.plan, told_command_line(&job.plan))
+            },
             last: None,
             plan: &job.plan,
             agents: job.fleet.as_ref().map(Fleet::agent_names).unwrap_or_default(),

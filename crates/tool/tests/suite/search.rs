@@ -20,7 +20,7 @@ fn runs_that_are_too_short_have_no_answer_and_say_why() {
     let search = result.at("search");
     let reason = search["reason"].as_str().expect("a reason");
     let ends = ["Result   NOT SURE: ", "Result   NO ANSWER: "];
-    assert!(ends.iter().any(|end| ended.text.contains(end)) && ended.text.contains("p50"), "{}", ended.text);
+    assert!(ends.iter().any(|end| ended.text.contains(end)), "{}", ended.text);
     assert!(!reason.is_empty() && search["why"]["kind"].is_string(), "{search}");
     let rate = search["closed_loop_rate"].as_f64().expect("a number");
     assert!((50.0..=550.0).contains(&rate), "one server takes 2 ms for each: {rate}");

@@ -40,7 +40,7 @@ fn wrong_values_are_told_whichever_run_they_are_found_in() {
     let words = format!("-s {} -c 2 -n 100 --records 50 --verify", server.name);
     for sweep in ["scan --rates 1k:2k:1k", "search --goal p50:10s"] {
         let ended = pummel(&format!("{sweep} {words}")).expect(3);
-        assert!(ended.text.contains("WRONG VALUES FOUND"), "{}", ended.text);
+        assert!(ended.text.contains("Result   WRONG VALUES"), "{}", ended.text);
         let result = ended.json();
         let runs = result.at("runs").as_array().expect("a list");
         let wrong = |run: &serde_json::Value| run["wrong_values"].as_u64().expect("values were checked");

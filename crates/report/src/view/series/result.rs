@@ -39,8 +39,11 @@ pub(super) fn result(curve: &CurveDocument, headline: &SeriesHeadline) -> Text {
             text.and(Tone::Plain, format!(" after {}. ", counted(curve.runs.len() as u64, "run")))
         }
         Some(SeriesWord::OfRun(Word::Partial)) => {
-            let reason = curve.reason.as_deref().unwrap_or_default().trim_end_matches('.');
-            text.and(Tone::Plain, format!(": {reason}. "))
+            let reason = match &curve.reason {
+                Some(reason) => format!(": {}. ", reason.trim_end_matches('.')),
+                None => format!(" after {}. ", counted(curve.runs.len() as u64, "run")),
+            };
+            text.and(Tone::Plain, reason)
         }
         Some(SeriesWord::OfRun(Word::GoalMissed | Word::GoalUndecided)) => {
             text.and(Tone::Plain, format!(": {}. ", goal(curve)))

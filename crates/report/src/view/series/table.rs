@@ -26,8 +26,11 @@ enum Kind {
     Sure(&'static str),
     /// The limit of the run.
     Limit,
-    /// What the run says of the goals.
-    Goal,
+    /// What the run says of the goals, to a search or to a gate.
+    Goal {
+        /// Whether the series is a search.
+        is_search: bool,
+    },
     /// The purpose of the run.
     Role,
 }
@@ -68,7 +71,7 @@ fn columns(curve: &CurveDocument, wanted: Wanted) -> Vec<(Kind, Option<u8>)> {
         columns.push((Kind::Limit, has_everything.then_some(7)));
     }
     if !curve.goals.is_empty() {
-        columns.push((Kind::Goal, None));
+        columns.push((Kind::Goal { is_search }, None));
     }
     if has_everything {
         columns.push((Kind::Role, Some(4)));
@@ -84,7 +87,7 @@ fn column(curve: &CurveDocument, (kind, gives_way): (Kind, Option<u8>)) -> Colum
         Kind::Quantile(name) => (name, 11, 10, false),
         Kind::Sure(_) => (SURENESS, 12, 11, false),
         Kind::Limit => ("limit", 0, 0, true),
-        Kind::Goal => ("goal", 0, 0, true),
+        Kind::Goal { .. } => ("goal", 0, 0, true),
         Kind::Role => ("purpose", 0, 0, true),
     };
     Column { name: name.to_owned(), width, narrow_width, gives_way, is_words }
@@ -150,7 +153,7 @@ fn cell(run: &CurveRun, kind: Kind) -> Cell {
             Cell::of(ends.map_or_else(String::new, |(us, ends)| interval(us, ends)))
         }
         Kind::Limit => Cell::of(limit(run)),
-        Kind::Goal => Cell::of(goal(run)),
+        Kind::Goal { is_search } => Cell::of(goal(run, is_search)),
         Kind::Role => Cell::of(run.role.as_str()),
     }
 }
@@ -171,13 +174,13 @@ fn limit(run: &CurveRun) -> String {
 }
 
 /// What a run says of the goals, in a word or two.
-fn goal(run: &CurveRun) -> &'static str {
+fn goal(run: &CurveRun, is_search: bool) -> &'static str {
     match run.met {
         _ if !run.carried => "not carried",
         None if run.is_idle() => "no request",
         None => "",
-        // A run that missed them for the generator's sake says nothing of the server.
-        Some(false) if run.is_of_generator() => "- pummel",
+        // A search leaves out what missed them for the generator's sake; a gate does not.
+        Some(false) if is_search && run.is_of_generator() => "- pummel",
         // A run that was not at one level shows what depends on where it ended.
         Some(_) if run.is_unsteady() => "unsteady",
         Some(true) if run.sure == Some(false) => "met?",

@@ -474,6 +474,9 @@ Trust    reliable in all runs
         "{said}"
     );
     assert_eq!(SeriesHeadline::of(&scan).status, 1);
+    scan.reason = None;
+    let said = screen(&scan, 80);
+    assert!(said.contains("Result   PARTIAL after 3 runs. 85,000 req/s at 3 connections\n"), "{said}");
 }
 
 #[test]
@@ -493,6 +496,9 @@ fn the_first_word_decides_the_exit_status_of_a_curve_with_goals() {
         "{said}"
     );
     assert_eq!(brief(&document), "GOAL MISSED p99 485 us at 50,785/s, closed loop 137,614/s");
+    let of_generator = document.runs.iter_mut().find(|run| run.is_of_generator());
+    of_generator.expect("a run that the generator limited").met = Some(false);
+    assert!(screen(&document, 80).contains("   - pummel   missed\n"), "a gate counts it");
     document.runs[0].wrong_values = Some(2);
     let said = screen(&document, 80);
     assert!(
