@@ -5,7 +5,6 @@ use pummel_logic::time::typed_time;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::result::Comparison;
 use super::side::{Difference, plan_differences};
 use crate::layout::json_value;
 
@@ -148,13 +147,8 @@ const OPTIONS: [(&str, &str, Form); 84] = [
     ("phases.*.work", "what is asked (--mix, --trace)", Form::Presence),
 ];
 
-/// The differences between the sides of a comparison other than their figures, in words.
-pub fn difference_words(comparison: &Comparison) -> Vec<DifferenceWords> {
-    words_of_all(&comparison.differences, comparison.sides.each_ref().map(|side| &side.plan))
-}
-
 /// The differences between two sides with these plans, in words, each option once, in the order of the Plan.
-fn words_of_all(differences: &[Difference], plans: [&Plan; 2]) -> Vec<DifferenceWords> {
+pub(super) fn words_of_all(differences: &[Difference], plans: [&Plan; 2]) -> Vec<DifferenceWords> {
     let plans = plans.map(plan_value);
     let mut all: Vec<DifferenceWords> = Vec::new();
     for difference in differences {

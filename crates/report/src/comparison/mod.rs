@@ -16,7 +16,7 @@ pub use crate::json::render as json;
 
 pub use self::claim::{Claim, ClaimKind, ClaimResult, Outcome};
 pub use self::csv::csv;
-pub use self::difference_words::{DifferenceWords, difference_words, load_difference};
+pub use self::difference_words::{DifferenceWords, load_difference};
 pub use self::doubt::{Doubt, RunsOfSide};
 pub use self::order::Order;
 pub use self::result::{Comparison, Comparisons, PairCommand, Question, Row, Word, json_of_all};

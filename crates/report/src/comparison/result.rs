@@ -9,7 +9,7 @@ use pummel_measure::outcome::RunOutcome;
 use serde::{Deserialize, Serialize};
 
 use super::claim::{Claim, ClaimResult};
-use super::difference_words::options_of;
+use super::difference_words::{DifferenceWords, options_of, words_of_all};
 use super::doubt::{Doubt, RunsOfSide};
 use super::order::Order;
 use super::side::{Difference, Side, SideNames, differences};
@@ -335,6 +335,11 @@ impl Comparison {
             let runs = runs_of(self.names.0[place], side, side.generator_limited());
             side.is_generator_limited().then_some(Doubt::GeneratorLimited(runs))
         })
+    }
+
+    /// The differences between the sides other than their figures, in words.
+    pub fn difference_words(&self) -> Vec<DifferenceWords> {
+        words_of_all(&self.differences, self.sides.each_ref().map(|side| &side.plan))
     }
 
     /// Values that were wrong or old, in all runs.

@@ -23,7 +23,7 @@ use super::svg::{WORDS_MAX, cut_name, in_layouts};
 use super::words::command_line;
 use super::{Heading, PageOptions, repeated, sections, series};
 use crate::VERSION;
-use crate::comparison::{self, Comparison, Outcome, PairCommand, Row, SIDE_NAMES, Side, json_of_all};
+use crate::comparison::{Comparison, Outcome, PairCommand, Row, SIDE_NAMES, Side, json_of_all};
 use crate::document::{Document, ToolResult};
 use crate::numbers::{grouped, number};
 use crate::run_figures::Metric;
@@ -240,7 +240,7 @@ fn estimated(pair: &Comparison) -> Markup {
 /// What differs besides the figures, as a table; a sentence where nothing does.
 fn differences(pair: &Comparison) -> Markup {
     let [first, second] = pair.names.0;
-    let all = comparison::difference_words(pair).into_iter();
+    let all = pair.difference_words().into_iter();
     let rows: Vec<Vec<String>> =
         all.map(|words| [vec![words.name], words.values.to_vec()].concat()).collect();
     if rows.is_empty() {

@@ -65,6 +65,7 @@ pub(super) fn trust(runs: &[&RunFigures], is_compared: bool) -> Option<Line> {
                 let verb = if *name == TIMES_IN_ALL { "are" } else { "is" };
                 format!("{name} {verb} partly pummel's own in {}", of_runs(*some, runs.len()))
             }
+            _ if runs.len() == 2 && *some == 2 => format!("{name} in both"),
             _ => format!("{name} in {some}"),
         });
     }

@@ -1,7 +1,7 @@
 //! What differs between sides besides their figures.
 
 use super::sides::all;
-use crate::comparison::{Comparison, DifferenceWords, PairCommand, difference_words};
+use crate::comparison::{Comparison, DifferenceWords, PairCommand};
 use crate::view::{Line, Text};
 
 /// Differences that stand on the screen.
@@ -21,7 +21,7 @@ fn differing(comparisons: &[Comparison], is_told: impl Fn(&DifferenceWords) -> b
     let mut found: Vec<Differing> = Vec::new();
     for (place, pair) in comparisons.iter().enumerate() {
         for words in
-            difference_words(pair).into_iter().filter(|words| words.field != "plan.seed" && is_told(words))
+            pair.difference_words().into_iter().filter(|words| words.field != "plan.seed" && is_told(words))
         {
             let [first, own] = words.values;
             let known = match found.iter().position(|known| known.name == words.name) {

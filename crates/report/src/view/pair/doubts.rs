@@ -9,6 +9,7 @@ use crate::view::several::name_of;
 /// The doubts as one sentence without its end.
 pub(super) fn words(pair: &Comparison, doubts: &[Doubt]) -> String {
     let mut parts: Vec<String> = doubts.iter().filter_map(|doubt| of_one(pair, doubt)).collect();
+    parts.extend(limited(doubts));
     parts.extend(unsteady(pair, doubts));
     parts.join("; ")
 }
@@ -28,9 +29,6 @@ fn of_one(pair: &Comparison, doubt: &Doubt) -> Option<String> {
         }
         Doubt::Incomplete(runs) => of_side(runs, "not complete (pummel show says why)"),
         Doubt::Failed(runs) => of_side(runs, "of errors or timeouts for the most part"),
-        Doubt::GeneratorLimited(runs) => {
-            format!("pummel itself was the limit in {} of {}", some(runs), runs.side)
-        }
         Doubt::WrongValues { side } => format!("wrong values were found in runs of {side}"),
         Doubt::Loads { options } => format!("the plans differ in {}", options.join(", ")),
         Doubt::UnknownFigure { metric } => {
@@ -39,7 +37,7 @@ fn of_one(pair: &Comparison, doubt: &Doubt) -> Option<String> {
             let runs: usize = pair.sides.iter().map(|side| side.runs.len()).sum();
             format!("{} is not known in {missing} of {}", name_of(*metric), counted(runs as u64, "run"))
         }
-        Doubt::Unsteady(_) => return None,
+        Doubt::Unsteady(_) | Doubt::GeneratorLimited(_) => return None,
     })
 }
 
@@ -61,6 +59,16 @@ fn few_runs(pair: &Comparison, runs: usize, needed: usize) -> String {
             format!("{} cannot show that the sides differ: it takes {needed}", counted(many, "pair"))
         }
     }
+}
+
+/// The sides of which pummel itself was the limit; a line of its own has the runs.
+fn limited(doubts: &[Doubt]) -> Option<String> {
+    let side = |doubt: &Doubt| match doubt {
+        Doubt::GeneratorLimited(runs) => Some(runs.side.clone()),
+        _ => None,
+    };
+    let sides: Vec<String> = doubts.iter().filter_map(side).collect();
+    (!sides.is_empty()).then(|| format!("pummel itself was the limit of {}", sides.join(" and ")))
 }
 
 /// The runs of both sides that were not steady.

@@ -2,7 +2,7 @@
 
 use crate::comparison::{ClaimKind, ClaimResult, Comparison, Doubt, Outcome, Row, Word as RowWord};
 
-use super::headline::Word;
+use super::word::Word;
 
 /// A judged figure.
 #[derive(Clone, Copy, Debug)]

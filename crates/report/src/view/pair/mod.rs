@@ -7,6 +7,7 @@ mod headline;
 mod judged;
 mod result;
 pub(in crate::view) mod sides;
+mod word;
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,8 @@ use super::{Line, Text, View};
 use crate::comparison::{Comparison, Doubt, Order};
 use crate::run_figures::{Metric, RunFigures};
 
-pub use self::headline::{Headline, Word};
+pub use self::headline::Headline;
+pub use self::word::Word;
 
 /// The standard deviations that 95 of 100 differences of two equal runs stay within.
 const NOISE_WIDTH: f64 = 1.96;

@@ -4,9 +4,10 @@ use pummel_measure::compare::Design;
 use pummel_measure::words::grouped;
 
 use super::doubts;
-use super::headline::{Headline, Word};
+use super::headline::Headline;
 use super::judged::{Judged, judged, open_doubts};
 use super::sides::{run_seconds, runs_made};
+use super::word::Word;
 use crate::comparison::{ClaimKind, Comparison, Doubt, Outcome, PairCommand, Row, Word as RowWord};
 use crate::run_figures::Metric;
 use crate::view::cells::{option_time, plain};
@@ -167,8 +168,7 @@ fn shown(pair: &Comparison, judged: &Judged<'_>) -> Text {
             changed(pair, row).and(Tone::Plain, format!("{allowed}{}{noise}", p_words(row)))
         }
         RowWord::NotComparable => {
-            let why: Vec<Doubt> = pair.limited().into_iter().flatten().collect();
-            let text = Text::plain(format!("not comparable: {}. ", doubts::words(pair, &why)));
+            let text = Text::plain("not comparable, see Limit: ");
             let changed = changed(pair, row);
             let text = changed.0.into_iter().fold(text, |text, span| text.and(span.tone, span.words));
             text.and(Tone::Plain, allowed_words(judged))

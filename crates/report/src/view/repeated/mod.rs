@@ -2,17 +2,14 @@
 
 mod figures;
 mod headline;
+mod ran;
 mod result;
 mod spread;
 
 #[cfg(test)]
 mod tests;
 
-use pummel_measure::words::counted;
-
-use super::pair::sides::run_length;
 use super::run::Wanted;
-use super::run::ran::{load, servers};
 use super::several::{made_again, of_runs, outcomes, trust, unsteady};
 use super::{Line, Text, Tone, View};
 use crate::repetition::Repetition;
@@ -34,7 +31,7 @@ pub fn view(repetition: &Repetition, wanted: Wanted) -> View {
     lines.extend(unsteady(&runs));
     let tables = figures::tables(repetition, is_everything);
     let notes = figures::notes(repetition, &tables, is_everything);
-    View { ran: ran(repetition), lines, tables, notes, ..View::default() }
+    View { ran: ran::ran(repetition), lines, tables, notes, ..View::default() }
 }
 
 /// The result in a sentence, as a title has it.
@@ -46,26 +43,7 @@ pub fn title(repetition: &Repetition) -> String {
 pub fn brief(repetition: &Repetition) -> String {
     let words: Vec<&str> = headline(repetition).words.into_iter().map(super::run::Word::text).collect();
     let begin = if words.is_empty() { String::new() } else { format!("{} ", words.join(", ")) };
-    format!("{begin}{}{}", runs_made(repetition), figures::brief(repetition))
-}
-
-/// The runs that were made, of those that were asked for where some are missing.
-fn runs_made(repetition: &Repetition) -> String {
-    let made = repetition.runs.len();
-    match made < repetition.asked as usize {
-        true => format!("{made} of {}", counted(u64::from(repetition.asked), "run")),
-        false => counted(made as u64, "run"),
-    }
-}
-
-/// The lines on what ran.
-fn ran(repetition: &Repetition) -> Vec<Vec<String>> {
-    let plan = &repetition.plan;
-    let programs = repetition.source.servers.iter();
-    let programs = programs.map(|server| (server.software.as_str(), server.version.as_str()));
-    let title = format!("pummel {}", repetition.tool.version);
-    let runs = format!("{}{}", runs_made(repetition), run_length(plan, repetition.runs.iter()));
-    vec![vec![title, servers(plan, programs), runs], vec![load(plan, 0)]]
+    format!("{begin}{}{}", ran::runs_made(repetition), figures::brief(repetition))
 }
 
 /// The runs that missed a goal, of those that had one.

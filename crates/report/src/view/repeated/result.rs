@@ -3,7 +3,7 @@
 use pummel_logic::plan::Group;
 use pummel_measure::words::{counted, grouped};
 
-use super::runs_made;
+use super::ran::runs_made;
 use crate::repetition::Repetition;
 use crate::run_figures::{Lookups, Metric};
 use crate::view::cells::{rate, rate_interval, share};
