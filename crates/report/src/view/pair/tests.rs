@@ -1,5 +1,7 @@
 //! Tests of the view of sides that are compared: whole screens, and what stands on them.
 
+use std::slice::from_ref;
+
 use super::{Headline, Word, brief, view};
 use crate::comparison::tests::{apart, claim, pairs, pairs_of};
 use crate::comparison::{
@@ -286,7 +288,7 @@ fn nothing_is_printed_of_which_no_pair_knows_anything() {
     let bare = pairs(0.0).map(|side| Side { runs: Vec::new(), ..side });
     let made = Comparison::of_pairs(PairCommand::Ab, bare, &Question::default());
     let cut = made.ended(9, Some("nothing listens there".to_owned()), false);
-    assert_eq!(Headline::of(&[cut.clone()]), Headline { words: vec![Word::Partial], status: 1 });
+    assert_eq!(Headline::of(from_ref(&cut)), Headline { words: vec![Word::Partial], status: 1 });
     let said = screen(&[cut], 80);
     assert!(said.ends_with("Result   PARTIAL: 0 of 9 pairs, nothing listens there\n"), "{said}");
 }
@@ -343,7 +345,7 @@ fn further_judged_figures_have_lines_of_their_own() {
     let mut scales = vec![(1.0, 1.5); 9];
     scales.iter_mut().enumerate().for_each(|(place, pair)| pair.1 += place as f64 / 100.0);
     let pair = experiment(&scales, &Question { claims: claims.to_vec(), ..Question::default() });
-    let said = screen(&[pair.clone()], 80);
+    let said = screen(from_ref(&pair), 80);
     assert!(
         said.contains("Result   WORSE: p99 of B is 54 % higher (51..56 %), 5 % were allowed; p = 0.012\n"),
         "{said}"
@@ -413,7 +415,7 @@ fn what_differs_is_said_of_the_load_first_and_of_servers_whose_words_do_nothing(
     sides[1].plan.servers = vec!["cache2:1".to_owned()];
     sides[1].plan.groups[0].rate = Some(40_000.0);
     let compared = Comparison::of_results(sides.clone(), &Question::default());
-    let said = screen(&[compared.clone()], 120);
+    let said = screen(from_ref(&compared), 120);
     let line = "Differs  --rate 20k, 40k; --server 127.0.0.1:11211, cache2:1; server 1: version 1.6.18, 1.6.31?[2J\n";
     assert!(said.contains(line), "{said}");
     let whole = draw(&view(&[compared], Wanted::Everything), Paper::default());
