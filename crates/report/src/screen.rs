@@ -337,9 +337,11 @@ fn words(text: &Text) -> Vec<Word> {
     glued(words)
 }
 
-/// The words, with numbers and their units in one, and what compares them and short options with their numbers.
+/// The words, with numbers and their units in one, what compares them and short options with their numbers, and what is equal in one.
 fn glued(words: Vec<Word>) -> Vec<Word> {
     let mut all: Vec<Word> = Vec::new();
+    // What stands on both sides of an equals sign is one statement.
+    let is_sign = |word: &Word| word.last().is_some_and(|span| span.words == "=");
     for word in words {
         let is_unit = word.first().is_some_and(|span| {
             let bare = span.words.trim_end_matches([',', ';', '.', ')', ':']);
@@ -355,7 +357,12 @@ fn glued(words: Vec<Word>) -> Vec<Word> {
             })
         };
         match all.last_mut() {
-            Some(last) if is_unit && has_number(last) || is_number && is_before_number(last) => {
+            Some(last)
+                if is_unit && has_number(last)
+                    || is_number && is_before_number(last)
+                    || is_sign(&word)
+                    || is_sign(last) =>
+            {
                 let tone = match (last.last(), word.first()) {
                     (Some(one), Some(other)) if one.tone == other.tone => one.tone,
                     _ => Tone::Plain,
