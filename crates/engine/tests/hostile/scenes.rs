@@ -14,6 +14,7 @@ use pummel_engine::run::{Inputs, TraceFiles};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Phase, Plan, Protocol, TlsOptions, Work};
 use pummel_logic::protocol::Verb;
+use pummel_logic::secrets::Secret;
 use pummel_logic::workload::trace::Trace;
 use pummel_testserver::{Limits, ServerConfig, ServerLogin};
 
@@ -239,7 +240,7 @@ fn outcome(
         _ => Wire::Text,
     };
     let inputs = Inputs {
-        password: plan.login.as_ref().map(|_| PASSWORD.to_owned()),
+        password: plan.login.as_ref().map(|_| Secret::new(PASSWORD)),
         trace: plan.replays().then(|| Arc::clone(trace())),
         files: plan.trace().map(|_| Arc::new(TraceText) as Arc<dyn TraceFiles>),
         ..Inputs::default()
