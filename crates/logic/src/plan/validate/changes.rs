@@ -29,10 +29,10 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     let phase = measured_phase(plan, field)?;
     let group = &plan.groups[0];
     let expected = "expected clients that stay with it, and none that come and go";
-    refuse_if(group.churn.is_some(), field.path(), "", expected)?;
+    refuse_if(group.churn.is_some(), field, "", expected)?;
     let Some(rate) = group.rate.filter(|_| group.arrivals != Arrivals::Closed) else {
         return refuse(
-            field.path(),
+            field,
             "",
             "it is accepted in open loop only: a closed loop asks as fast as it is answered",
         );
@@ -40,7 +40,7 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     if let Some(until) = &plan.adaptive.until {
         let expected = "expected a load that stays with it: where the load changes, a quantile depends on \
                         when the run ends";
-        return refuse(Field::Until.path(), until.quantile, expected);
+        return refuse(Field::Until, until.quantile, expected);
     }
     if let Some(shape) = &changes.rate {
         self::shape(shape)?;
@@ -56,15 +56,15 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
 
 /// Refuses parts that are not one after the other, or of which one is outside of the phase.
 fn parts(parts: &[Part], phase: &Phase) -> Result<(), Invalid> {
-    let path = || Field::Parts.path();
-    within(path(), parts.len() as u64, 0, PARTS_MAX as u64)?;
+    let path = Field::Parts;
+    within(path, parts.len() as u64, 0, PARTS_MAX as u64)?;
     let ascend = parts.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns);
     let expected = "expected parts that follow each other, the first of which begins at 0";
-    refuse_if(!ascend || parts.first().is_some_and(|first| first.at_ns > 0), path(), "", expected)?;
+    refuse_if(!ascend || parts.first().is_some_and(|first| first.at_ns > 0), path, "", expected)?;
     if let (Some(last), Some(time_ns)) = (parts.last(), phase.stop.time_ns)
         && last.at_ns >= time_ns
     {
-        return refuse(path(), typed_time(last.at_ns), "expected parts that begin before the phase ends");
+        return refuse(path, typed_time(last.at_ns), "expected parts that begin before the phase ends");
     }
     names(parts)
 }
@@ -76,9 +76,9 @@ fn names(parts: &[Part]) -> Result<(), Invalid> {
         if name.is_empty() || name.contains(char::is_control) {
             let expected =
                 "expected names of parts with at least one character, and without control characters";
-            return refuse(Field::Parts.path(), name.escape_debug(), expected);
+            return refuse(Field::Parts, name.escape_debug(), expected);
         }
-        refuse_if(!seen.insert(name), Field::Parts.path(), name, "expected parts with different names")?;
+        refuse_if(!seen.insert(name), Field::Parts, name, "expected parts with different names")?;
     }
     Ok(())
 }
@@ -88,37 +88,37 @@ fn measured_phase(plan: &Plan, field: Field) -> Result<&Phase, Invalid> {
     let mut measured = plan.phases.iter().filter(|phase| phase.recorded);
     match (measured.next(), measured.next()) {
         (Some(phase), None) if matches!(phase.work, Work::Mix(_)) => Ok(phase),
-        _ => refuse(field.path(), "", "expected one measured phase of drawn requests with it"),
+        _ => refuse(field, "", "expected one measured phase of drawn requests with it"),
     }
 }
 
 fn shape(shape: &RateShape) -> Result<(), Invalid> {
-    let path = || Field::RateShape.path();
+    let path = Field::RateShape;
     let rate = |rate: f64| match (0.0..=RATE_MAX).contains(&rate) {
         true => Ok(()),
-        false => refuse(path(), rate, "expected rates from 0 to 1000000000000 requests per second"),
+        false => refuse(path, rate, "expected rates from 0 to 1000000000000 requests per second"),
     };
-    let period = |period_ns: Nanos| span(path(), period_ns, (10 * MILLISECOND, "10ms"), (YEAR, "8760h"));
+    let period = |period_ns: Nanos| span(path, period_ns, (10 * MILLISECOND, "10ms"), (YEAR, "8760h"));
     match shape {
         RateShape::Points(points) => {
             let most = POINTS_MAX as u64;
-            within(path(), points.len() as u64, 1, most)?;
+            within(path, points.len() as u64, 1, most)?;
             if let Some(pair) = points.windows(2).find(|pair| pair[0].at_ns > pair[1].at_ns) {
                 let expected = "expected points in the order of time";
-                return refuse(path(), pair[1].at_ns, expected);
+                return refuse(path, pair[1].at_ns, expected);
             }
             let last = points.last().map_or(0, |point| point.at_ns);
-            span(path(), last, (0, "0"), (YEAR, "8760h"))?;
+            span(path, last, (0, "0"), (YEAR, "8760h"))?;
             points.iter().try_for_each(|point| rate(point.rate))
         }
         RateShape::Sine(sine) => {
             rate(sine.mean)?;
             if !(sine.amplitude >= 0.0 && sine.amplitude < sine.mean) {
                 let expected = "expected an amplitude from 0 to below the mean";
-                return refuse(path(), sine.amplitude, expected);
+                return refuse(path, sine.amplitude, expected);
             }
             let expected = "expected a share of a period from 0 to 1";
-            refuse_if(!(0.0..=1.0).contains(&sine.start), path(), sine.start, expected)?;
+            refuse_if(!(0.0..=1.0).contains(&sine.start), path, sine.start, expected)?;
             period(sine.period_ns)
         }
         RateShape::Day(day) => {
@@ -138,24 +138,22 @@ fn begins(plan: &Plan, curve: &RateCurve) -> Result<(), Invalid> {
     }
     let expected = "expected a rate that begins with 0 or with 0.000001 to 1000000000000 requests per second, at which the \
                     phases before the measured one go";
-    refuse(Field::RateShape.path(), first, expected)
+    refuse(Field::RateShape, first, expected)
 }
 
 /// Refuses a rate under which nothing is due, or fewer requests than the phase needs, and a rate whose mean differs
 /// from that of the group.
 fn ends(phase: &Phase, curve: &RateCurve, rate: f64) -> Result<(), Invalid> {
-    let path = || Field::RateShape.path();
+    let path = Field::RateShape;
     let length_ns = curve.length_until(phase.stop);
     let expected =
         "expected a rate under which all requests of the phase are due: this one ends with 0 before that";
-    refuse_if(length_ns == NEVER, path(), "", expected)?;
+    refuse_if(length_ns == NEVER, path, "", expected)?;
     let mean = curve.mean_until(length_ns.max(1));
     let expected = "expected a rate above 0 for some of the time of the phase";
-    refuse_if(mean.is_nan() || mean < RATE_MIN, path(), mean, expected)?;
-    if (rate - mean).abs() > MEAN_ERROR_MAX * mean {
-        return refuse(Field::Rate.path(), rate, format!("expected {mean}, the mean of the rate over time"));
-    }
-    Ok(())
+    refuse_if(mean.is_nan() || mean < RATE_MIN, path, mean, expected)?;
+    let expected = format!("expected {mean}, the mean of the rate over time");
+    refuse_if((rate - mean).abs() > MEAN_ERROR_MAX * mean, Field::Rate, rate, expected)
 }
 
 /// Refuses parts with operations that the phase does not have, and such that no request can be drawn from.
@@ -166,19 +164,19 @@ fn mixes(parts: &[Part], phase: &Phase) -> Result<(), Invalid> {
         let foreign = of_part.ops.iter().find(|(verb, _)| !mix.any_op(|own| own == *verb));
         if let Some((verb, _)) = foreign {
             let expected = format!("in part '{}', operations of the phase's own mix are accepted", part.name);
-            return refuse(Field::Parts.path(), verb.name(), expected);
+            return refuse(Field::Parts, verb.name(), expected);
         }
         requests::mix(0, &of_part).map_err(|invalid| {
             let expected = format!("in part '{}': {}", part.name, invalid.expected);
-            Invalid { path: Field::Parts.path(), expected, ..invalid }
+            Invalid { path: Field::Parts.into(), expected, ..invalid }
         })?;
     }
     Ok(())
 }
 
 fn burst(plan: &Plan, phase: &Phase, burst: &Burst, rate: f64) -> Result<(), Invalid> {
-    let path = || Field::Burst.path();
-    let time = |time_ns: Nanos| span(path(), time_ns, (100 * MICROSECOND, "100us"), (DAY, "24h"));
+    let path = Field::Burst;
+    let time = |time_ns: Nanos| span(path, time_ns, (100 * MICROSECOND, "100us"), (DAY, "24h"));
     match burst {
         Burst::States(states) => {
             time(states.on_ns)?;
@@ -191,17 +189,14 @@ fn burst(plan: &Plan, phase: &Phase, burst: &Burst, rate: f64) -> Result<(), Inv
         }
     }
     let Some(time_ns) = phase.stop.time_ns else {
-        return refuse(path(), "", "expected a time of the measured phase with it");
+        return refuse(path, "", "expected a time of the measured phase with it");
     };
     let pieces = burst.changes_in(time_ns) + RateCurve::of_plan(plan, rate).pieces_until(time_ns);
-    if pieces > POINTS_MAX as f64 {
-        let expected = format!(
-            "expected at most {POINTS_MAX} changes of the rate, and the phase would have about {pieces:.0}: longer \
-             bursts, fewer sources or a shorter phase are needed"
-        );
-        return refuse(path(), "", expected);
-    }
-    Ok(())
+    let expected = format!(
+        "expected at most {POINTS_MAX} changes of the rate, and the phase would have about {pieces:.0}: longer \
+         bursts, fewer sources or a shorter phase are needed"
+    );
+    refuse_if(pieces > POINTS_MAX as f64, path, "", expected)
 }
 
 fn factor(states: &BurstStates) -> Result<(), Invalid> {
@@ -213,32 +208,32 @@ fn factor(states: &BurstStates) -> Result<(), Invalid> {
         "expected a factor above 1 and up to {most} with these times: beyond that, no rate between the bursts keeps \
          the mean"
     );
-    refuse(Field::Burst.path(), states.factor, expected)
+    refuse(Field::Burst, states.factor, expected)
 }
 
 fn sources(sources: &BurstSources) -> Result<(), Invalid> {
     let expected = "expected a Hurst parameter above 0.5 and below 1";
-    refuse_if(!(sources.hurst > 0.5 && sources.hurst < 1.0), Field::Burst.path(), sources.hurst, expected)?;
-    within(Field::Burst.path(), sources.sources.into(), 1, 10_000)
+    refuse_if(!(sources.hurst > 0.5 && sources.hurst < 1.0), Field::Burst, sources.hurst, expected)?;
+    within(Field::Burst, sources.sources.into(), 1, 10_000)
 }
 
 /// Refuses events that cannot happen in the measured phase.
 fn events_fit(plan: &Plan, phase: &Phase) -> Result<(), Invalid> {
     let events = &plan.changes.events;
-    let path = || Field::Events.path();
-    within(path(), events.len() as u64, 0, EVENTS_MAX as u64)?;
+    let path = Field::Events;
+    within(path, events.len() as u64, 0, EVENTS_MAX as u64)?;
     let Some(time_ns) = phase.stop.time_ns.filter(|_| phase.stop.requests.is_none()) else {
         return match events.first() {
             None => Ok(()),
             Some(_) => {
-                refuse(path(), "", "expected a measured phase that its time ends, and no number of requests")
+                refuse(path, "", "expected a measured phase that its time ends, and no number of requests")
             }
         };
     };
     for event in events {
         if event.at_ns >= time_ns {
             let at = typed_time(event.at_ns);
-            return refuse(path(), at, "expected a moment before the measured phase ends");
+            return refuse(path, at, "expected a moment before the measured phase ends");
         }
         match &event.what {
             EventKind::Hot(crowd) => self::crowd(plan, crowd)?,
@@ -250,13 +245,12 @@ fn events_fit(plan: &Plan, phase: &Phase) -> Result<(), Invalid> {
 }
 
 fn crowd(plan: &Plan, crowd: &FlashCrowd) -> Result<(), Invalid> {
-    let path = Field::Events.path();
+    let path = Field::Events;
     let expected = "expected a share of the requests above 0 and at most 1";
     refuse_if(!(crowd.share > 0.0 && crowd.share <= 1.0), path, crowd.share, expected)?;
     for (word, time_ns) in [("rise", crowd.rise_ns), ("hold", crowd.hold_ns), ("fall", crowd.fall_ns)] {
-        if time_ns > DAY {
-            return refuse(path, typed_time(time_ns), format!("expected a time of at most 24h for {word}"));
-        }
+        let expected = format!("expected a time of at most 24h for {word}");
+        refuse_if(time_ns > DAY, path, typed_time(time_ns), expected)?;
     }
     let expected = "expected a crowd that lasts for some time: rise, hold and fall are 0";
     refuse_if(crowd.length_ns() == 0, path, "", expected)?;
@@ -271,29 +265,22 @@ fn ranks_exist(plan: &Plan, ranks: RankRange) -> Result<(), Invalid> {
     if ranks.first <= ranks.last && ranks.last <= last {
         return Ok(());
     }
-    refuse(Field::Events.path(), ranks, format!("expected ranks from 0 to {last}, in ascending order"))
+    refuse(Field::Events, ranks, format!("expected ranks from 0 to {last}, in ascending order"))
 }
 
 /// Refuses records that requests of this verb cannot make a server lose.
 fn lost(plan: &Plan, phase: &Phase, ranks: RankRange, verb: Verb) -> Result<(), Invalid> {
-    let path = || Field::Events.path();
+    let path = Field::Events;
     ranks_exist(plan, ranks)?;
-    if ranks.records() > LOST_MAX {
-        return refuse(path(), ranks, format!("expected at most {LOST_MAX} records of one event"));
-    }
+    let expected = format!("expected at most {LOST_MAX} records of one event");
+    refuse_if(ranks.records() > LOST_MAX, path, ranks, expected)?;
     let row = plan.protocol.row();
-    if !row.verbs.contains(&verb) || plan.data.style.field_bytes.is_some() {
-        let expected =
-            format!("expected a protocol with {}, and {} has none", verb.name(), plan.protocol.name());
-        return refuse(path(), ranks, expected);
-    }
+    let expected = format!("expected a protocol with {}, and {} has none", verb.name(), plan.protocol.name());
+    refuse_if(!row.verbs.contains(&verb) || plan.data.style.field_bytes.is_some(), path, ranks, expected)?;
     let Work::Mix(mix) = &phase.work else { return Ok(()) };
-    if mix.churn.as_ref().is_some_and(crate::plan::KeyChurn::counts_requests) {
-        let expected = "expected lives in time with events that lose records: where lives are counted in requests, the key \
-                        of a record at a moment is not known";
-        return refuse(path(), ranks, expected);
-    }
-    Ok(())
+    let expected = "expected lives in time with events that lose records: where lives are counted in requests, the key \
+                    of a record at a moment is not known";
+    refuse_if(mix.churn.as_ref().is_some_and(crate::plan::KeyChurn::counts_requests), path, ranks, expected)
 }
 
 /// Refuses crowds that together ask for more than there is. The sum of their shares is greatest where one of its lines ends.
@@ -316,13 +303,11 @@ fn shares(events: &[Event]) -> Result<(), Invalid> {
     });
     for moment in ends {
         let share = share_at(moment);
-        if share > 1.0 + 1e-9 {
-            let expected = format!(
-                "expected shares of crowds that sum to at most 1, and {} from the beginning it is more",
-                typed_time(moment)
-            );
-            return refuse(Field::Events.path(), share, expected);
-        }
+        let expected = format!(
+            "expected shares of crowds that sum to at most 1, and {} from the beginning it is more",
+            typed_time(moment)
+        );
+        refuse_if(share > 1.0 + 1e-9, Field::Events, share, expected)?;
     }
     Ok(())
 }

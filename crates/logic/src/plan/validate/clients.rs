@@ -23,7 +23,7 @@ const THREADS_MAX: u64 = 1_024;
 
 /// Refuses groups without clients, names that two groups share, and threads without clients.
 pub fn groups(plan: &Plan) -> Result<(), Invalid> {
-    refuse_if(plan.groups.is_empty(), Field::Groups.path(), "[]", "expected at least one group")?;
+    refuse_if(plan.groups.is_empty(), Field::Groups, "[]", "expected at least one group")?;
     for (index, group) in plan.groups.iter().enumerate() {
         if plan.groups[..index].iter().any(|other| other.name == group.name) {
             return refuse(Field::GroupName.of(index), &group.name, "each name is accepted once");
@@ -32,17 +32,15 @@ pub fn groups(plan: &Plan) -> Result<(), Invalid> {
     }
     let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
     let threads = u64::from(plan.engine.threads);
-    within(Field::Threads.path(), threads, 1, THREADS_MAX)?;
-    if threads > clients {
-        let why = format!(
-            "expected at most as many threads as connections ({clients}): the others would have nothing to do"
-        );
-        return refuse(Field::Threads.path(), threads, why);
-    }
+    within(Field::Threads, threads, 1, THREADS_MAX)?;
+    let why = format!(
+        "expected at most as many threads as connections ({clients}): the others would have nothing to do"
+    );
+    refuse_if(threads > clients, Field::Threads, threads, why)?;
     churning_fits(plan)?;
     if plan.route == Route::All && plan.window().is_none() && clients < plan.servers.len() as u64 {
         let why = format!("expected at least one connection for each of the {} servers", plan.servers.len());
-        return refuse(Field::TotalClients.path(), clients, why);
+        return refuse(Field::TotalClients, clients, why);
     }
     Ok(())
 }
@@ -90,13 +88,13 @@ fn has_calls(group: &Group) -> bool {
 pub fn style(plan: &Plan) -> Result<(), Invalid> {
     if plan.data.style.values == ValueStyle::Fresh && plan.verify > 0.0 {
         let expected = "expected 0 where values are drawn for every write";
-        return refuse(Field::Verify.path(), plan.verify, expected);
+        return refuse(Field::Verify, plan.verify, expected);
     }
     if plan.data.style.field_bytes.is_some() && !plan.protocol.is_resp() {
-        return refuse(Field::FieldBytes.path(), "", "expected hashes only with RESP");
+        return refuse(Field::FieldBytes, "", "expected hashes only with RESP");
     }
     let expected = "expected 0 where requests are replayed: their values are not those of records";
-    refuse_if(plan.verify > 0.0 && plan.replays(), Field::Verify.path(), plan.verify, expected)?;
+    refuse_if(plan.verify > 0.0 && plan.replays(), Field::Verify, plan.verify, expected)?;
     let own = |phase: &Phase| matches!(phase.work, Work::Replay(_) | Work::Delete(_));
     let has_policy = |group: &Group| {
         let elsewhere_too = ClientPolicy {
@@ -111,7 +109,7 @@ pub fn style(plan: &Plan) -> Result<(), Invalid> {
     if plan.route != Route::All && (plan.phases.iter().any(own) || plan.groups.iter().any(has_policy)) {
         let expected =
             "expected all where requests are replayed, deleted, left out, spaced or dealt in blocks";
-        return refuse(Field::Route.path(), plan.route.name(), expected);
+        return refuse(Field::Route, plan.route.name(), expected);
     }
     for (index, group) in plan.groups.iter().enumerate() {
         let most = u64::from(group.clients) / plan.servers.len() as u64;
@@ -203,10 +201,10 @@ fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Seque
     }
     let expiry = &plan.data.expiry_s;
     let jitter = plan.data.style.expiry_jitter_percent;
-    refuse_if(jitter > 0, Field::ExpiryJitter.path(), jitter, "expected 0 with a sequence")?;
+    refuse_if(jitter > 0, Field::ExpiryJitter, jitter, "expected 0 with a sequence")?;
     if !matches!(expiry, Dist::Fixed(seconds) if (0.0..=f64::from(i32::MAX)).contains(seconds) && seconds.fract() == 0.0)
     {
-        return refuse(Field::Expiry.path(), expiry, "expected a whole number from 0 to 2147483647");
+        return refuse(Field::Expiry, expiry, "expected a whole number from 0 to 2147483647");
     }
     if plan.data.key_prefix.len() + 16 > KEY_SIZE_MAX as usize {
         return wrong(&plan.data.key_prefix, "expected a prefix of up to 234 bytes");
@@ -288,7 +286,7 @@ pub fn windows_fit(plan: &Plan) -> Result<(), Invalid> {
             _ => return refuse(path, &phase.name, "windows are accepted only where all phases have them"),
         }
     }
-    let path = Field::Window.path();
+    let path = Field::Window;
     let longest_key = first.keys.iter().map(|range| u64::from(range.end)).max().unwrap_or(0);
     if plan.protocol == Protocol::Meta && longest_key > META_KEY_MAX_BYTES {
         let expected = format!(
@@ -297,9 +295,8 @@ pub fn windows_fit(plan: &Plan) -> Result<(), Invalid> {
         return refuse(path, longest_key, expected);
     }
     let (pool, servers) = (first.pool, plan.servers.len());
-    if plan.lanes() > LANES_MAX {
-        return refuse(path, plan.lanes(), format!("expected at most {LANES_MAX} sockets for each client"));
-    }
+    let expected = format!("expected at most {LANES_MAX} sockets for each client");
+    refuse_if(plan.lanes() > LANES_MAX, path, plan.lanes(), expected)?;
     if let Some(replication) = pool.replication {
         within(path, replication.writers.into(), 1, servers as u64)?;
     }
@@ -314,9 +311,6 @@ pub fn windows_fit(plan: &Plan) -> Result<(), Invalid> {
                         replication";
     refuse_if(plan.protocol != Protocol::Text || has_stream_only, path, "datagrams", expected)?;
     let longest = first.longest_get_bytes();
-    if longest > DATAGRAM_MAX_BYTES {
-        let expected = format!("expected gets of up to {DATAGRAM_MAX_BYTES} bytes with their frame over UDP");
-        return refuse(path, longest, expected);
-    }
-    Ok(())
+    let expected = format!("expected gets of up to {DATAGRAM_MAX_BYTES} bytes with their frame over UDP");
+    refuse_if(longest > DATAGRAM_MAX_BYTES, path, longest, expected)
 }

@@ -19,7 +19,7 @@ const DELTA_DIGITS: u64 = 20;
 
 /// Refuses options that UDP does not have, and requests that may not fit in one datagram: memcached takes no others.
 pub fn fits(plan: &Plan) -> Result<(), Invalid> {
-    let refuse_where = |is_so, expected| refuse_if(is_so, Field::Transport.path(), "udp", expected);
+    let refuse_where = |is_so, expected| refuse_if(is_so, Field::Transport, "udp", expected);
     let expected = "UDP is accepted only with --protocol text: memcached has it for no other protocol";
     refuse_where(plan.protocol != Protocol::Text, expected)?;
     if let Some(index) = plan.servers.iter().position(|server| server.starts_with('/')) {
@@ -143,7 +143,7 @@ fn fit(
         value.saturating_sub(over),
         verb.name(),
     );
-    refuse(Field::ValueSize.path(), &plan.data.value_size, expected)
+    refuse(Field::ValueSize, &plan.data.value_size, expected)
 }
 
 fn value_bytes(plan: &Plan) -> u64 {

@@ -108,12 +108,13 @@ crate::words! {
     }
 }
 
-impl Field {
-    /// The path of a field that is in no list.
-    pub(super) fn path(self) -> FieldPath {
-        self.of(0)
+impl From<Field> for FieldPath {
+    fn from(field: Field) -> FieldPath {
+        field.of(0)
     }
+}
 
+impl Field {
     /// The path of the field of item `index` of its list, counted from 0.
     pub(super) fn of(self, index: usize) -> FieldPath {
         FieldPath { field: self, index }
@@ -168,7 +169,7 @@ mod tests {
     fn a_path_names_the_item_that_it_belongs_to() {
         assert_eq!(Field::Depth.of(2).to_string(), "groups[2].depth");
         assert_eq!(Field::Server.of(1).to_string(), "servers[1]");
-        assert_eq!(Field::Timeout.path().to_string(), "timeout_ns");
+        assert_eq!(FieldPath::from(Field::Timeout).to_string(), "timeout_ns");
         assert_eq!(
             (Field::Server.of(1).name(), Field::Depth.of(2).name()),
             ("servers".into(), "groups.depth".into())

@@ -45,22 +45,26 @@ pub const DAY: Nanos = 24 * HOUR;
 pub const YEAR: Nanos = 365 * 24 * 3_600 * SECOND;
 
 /// Refuses a value.
-pub fn refuse<T>(path: FieldPath, value: impl Display, expected: impl Into<String>) -> Result<T, Invalid> {
-    Err(Invalid { path, value: value.to_string(), expected: expected.into() })
+pub fn refuse<T>(
+    path: impl Into<FieldPath>,
+    value: impl Display,
+    expected: impl Into<String>,
+) -> Result<T, Invalid> {
+    Err(Invalid { path: path.into(), value: value.to_string(), expected: expected.into() })
 }
 
 /// Refuses a value that is wrong.
 pub fn refuse_if(
     is_wrong: bool,
-    path: FieldPath,
+    path: impl Into<FieldPath>,
     value: impl Display,
-    expected: &str,
+    expected: impl Into<String>,
 ) -> Result<(), Invalid> {
     if is_wrong { refuse(path, value, expected) } else { Ok(()) }
 }
 
 /// Refuses a number that is not from `least` to `most`.
-pub fn within(path: FieldPath, value: u64, least: u64, most: u64) -> Result<(), Invalid> {
+pub fn within(path: impl Into<FieldPath>, value: u64, least: u64, most: u64) -> Result<(), Invalid> {
     if value < least || value > most {
         return refuse(path, value, format!("expected a whole number from {least} to {most}"));
     }
@@ -68,7 +72,12 @@ pub fn within(path: FieldPath, value: u64, least: u64, most: u64) -> Result<(), 
 }
 
 /// Refuses a time that is not from `least` to `most`, which are given with their texts.
-pub fn span(path: FieldPath, value: Nanos, least: (Nanos, &str), most: (Nanos, &str)) -> Result<(), Invalid> {
+pub fn span(
+    path: impl Into<FieldPath>,
+    value: Nanos,
+    least: (Nanos, &str),
+    most: (Nanos, &str),
+) -> Result<(), Invalid> {
     if value < least.0 || value > most.0 {
         return refuse(path, typed_time(value), format!("expected a time from {} to {}", least.1, most.1));
     }
@@ -76,18 +85,18 @@ pub fn span(path: FieldPath, value: Nanos, least: (Nanos, &str), most: (Nanos, &
 }
 
 /// Refuses a number that is not from 0 to 1.
-pub fn share(path: FieldPath, value: f64) -> Result<(), Invalid> {
+pub fn share(path: impl Into<FieldPath>, value: f64) -> Result<(), Invalid> {
     if (0.0..=1.0).contains(&value) { Ok(()) } else { refuse(path, value, "expected a share from 0 to 1") }
 }
 
 /// Refuses a share of nothing or of more than all.
-pub fn part(path: FieldPath, value: f64) -> Result<(), Invalid> {
+pub fn part(path: impl Into<FieldPath>, value: f64) -> Result<(), Invalid> {
     refuse_if(!(value > 0.0 && value <= 1.0), path, value, "expected a share above 0 and at most 1")
 }
 
 /// Refuses distributions that numbers of bytes or whole seconds cannot be drawn from. Unbounded distributions are cut off
 /// at 0; a bound below 0 is a mistake.
-pub fn size(path: FieldPath, dist: &Dist) -> Result<(), Invalid> {
+pub fn size(path: impl Into<FieldPath>, dist: &Dist) -> Result<(), Invalid> {
     match dist.clone().checked() {
         Err(error) => refuse(path, dist, error.to_string()),
         Ok(Dist::Fixed(value)) if value < 0.0 || value.fract() != 0.0 => {
@@ -100,7 +109,7 @@ pub fn size(path: FieldPath, dist: &Dist) -> Result<(), Invalid> {
 }
 
 /// Refuses a distribution of gaps that no factor scales to a mean of `mean_ns`.
-pub fn shape(path: FieldPath, dist: &Dist, mean_ns: f64) -> Result<(), Invalid> {
+pub fn shape(path: impl Into<FieldPath>, dist: &Dist, mean_ns: f64) -> Result<(), Invalid> {
     let scales = |dist: &Dist| dist.factor_to_mean(mean_ns).is_some_and(f64::is_finite);
     if dist.clone().checked().is_ok_and(|dist| scales(&dist)) {
         return Ok(());

@@ -58,17 +58,17 @@ impl Plan {
     /// # Errors
     /// Returns [`Invalid`] with the first field that this version cannot run, its value, and what would be accepted.
     pub fn validate(self) -> Result<ValidPlan, Invalid> {
-        invalid::within(Field::Schema.path(), self.schema.into(), SCHEMA.into(), SCHEMA.into())?;
+        invalid::within(Field::Schema, self.schema.into(), SCHEMA.into(), SCHEMA.into())?;
         targets::servers(&self.servers)?;
         targets::lanes(&self)?;
-        invalid::within(Field::Seed.path(), self.seed, 0, invalid::NUMBER_MAX)?;
-        invalid::span(Field::Interval.path(), self.interval_ns, (10 * MILLISECOND, "10ms"), (HOUR, "1h"))?;
+        invalid::within(Field::Seed, self.seed, 0, invalid::NUMBER_MAX)?;
+        invalid::span(Field::Interval, self.interval_ns, (10 * MILLISECOND, "10ms"), (HOUR, "1h"))?;
         if let Some(every_ns) = self.server_stats_ns {
-            invalid::span(Field::ServerStats.path(), every_ns, (100 * MILLISECOND, "100ms"), (HOUR, "1h"))?;
+            invalid::span(Field::ServerStats, every_ns, (100 * MILLISECOND, "100ms"), (HOUR, "1h"))?;
         }
         targets::server_stats_at(&self)?;
         timeout(&self)?;
-        invalid::share(Field::Verify.path(), self.verify)?;
+        invalid::share(Field::Verify, self.verify)?;
         targets::goals(&self)?;
         targets::labels(&self.labels)?;
         targets::socket(&self.socket)?;
@@ -109,7 +109,7 @@ fn timeout(plan: &Plan) -> Result<(), Invalid> {
         Some(_) => ((1, "1ns"), (NO_TIMEOUT_NS, "1000000000s")),
         None => ((1_000, "1us"), (DAY, "24h")),
     };
-    invalid::span(Field::Timeout.path(), plan.timeout_ns, least, most)
+    invalid::span(Field::Timeout, plan.timeout_ns, least, most)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::time::{MILLISECOND, typed_time};
 
 /// Refuses plans without phases, and phases whose work cannot be done.
 pub fn phases(plan: &Plan) -> Result<(), Invalid> {
-    refuse_if(plan.phases.is_empty(), Field::Phases.path(), "[]", "expected at least one phase")?;
+    refuse_if(plan.phases.is_empty(), Field::Phases, "[]", "expected at least one phase")?;
     plan.phases.iter().enumerate().try_for_each(|(index, phase)| self::phase(index, phase))
 }
 
@@ -105,9 +105,8 @@ const FILES_MAX: usize = 10_000;
 fn trace(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Invalid> {
     let of = |field: Field| field.of(index);
     let files = replay.paths.len();
-    if files == 0 || files > FILES_MAX {
-        return refuse(of(Field::Trace), files, format!("expected 1 to {FILES_MAX} files"));
-    }
+    let expected = format!("expected 1 to {FILES_MAX} files");
+    refuse_if(files == 0 || files > FILES_MAX, of(Field::Trace), files, expected)?;
     if replay.paths.iter().any(|path| path == "-") && (files > 1 || replay.passes != 1) {
         return refuse(of(Field::Trace), "-", "standard input is accepted alone, and once");
     }
@@ -164,7 +163,7 @@ pub fn trace_fits(plan: &Plan) -> Result<(), Invalid> {
             None => Ok(()),
         };
     };
-    let path = || Field::Trace.of(index);
+    let path = Field::Trace.of(index);
     let Work::Trace(first) = &plan.phases[index].work else {
         unreachable!("the phase was chosen by its work")
     };
@@ -173,7 +172,7 @@ pub fn trace_fits(plan: &Plan) -> Result<(), Invalid> {
             Work::Trace(other) if other == first => {}
             _ => {
                 return refuse(
-                    path(),
+                    path,
                     &phase.name,
                     "the same trace is accepted in all phases behind the first replay",
                 );
@@ -190,20 +189,20 @@ pub fn trace_fits(plan: &Plan) -> Result<(), Invalid> {
         return refuse(Field::Stop.of(at), "", expected);
     }
     let expected = "expected one group of clients where a trace is replayed";
-    refuse_if(plan.groups.len() > 1, path(), plan.groups.len(), expected)?;
+    refuse_if(plan.groups.len() > 1, path, plan.groups.len(), expected)?;
     let group = &plan.groups[0];
     let is_paced = match first.pace {
         TracePace::Trace { .. } => group.arrivals == Arrivals::Trace,
         TracePace::Fast => group.arrivals == Arrivals::Closed,
         TracePace::Rate => group.rate.is_some(),
     };
-    refuse_if(!is_paced, path(), &group.arrivals, "expected a pace that fits the arrivals of the clients")?;
+    refuse_if(!is_paced, path, &group.arrivals, "expected a pace that fits the arrivals of the clients")?;
     let expected = "expected all where a trace is replayed";
-    refuse_if(plan.route != Route::All, Field::Route.path(), plan.route.name(), expected)?;
+    refuse_if(plan.route != Route::All, Field::Route, plan.route.name(), expected)?;
     let expected = "expected 0 where a trace is replayed: its values are not those of records";
-    refuse_if(plan.verify > 0.0, Field::Verify.path(), plan.verify, expected)?;
+    refuse_if(plan.verify > 0.0, Field::Verify, plan.verify, expected)?;
     if group.churn.is_some() || group.policy != crate::plan::ClientPolicy::default() {
-        return refuse(path(), &group.name, "expected clients that stay where a trace is replayed");
+        return refuse(path, &group.name, "expected clients that stay where a trace is replayed");
     }
     Ok(())
 }

@@ -21,25 +21,23 @@ pub const EXPIRY_MAX_S: u64 = 30 * 24 * 60 * 60;
 
 /// Refuses records that cannot be made.
 pub fn data(data: &Data) -> Result<(), Invalid> {
-    within(Field::Records.path(), data.records, 1, RECORDS_MAX)?;
-    within(Field::DataSeed.path(), data.seed, 0, NUMBER_MAX)?;
-    within(Field::ExpiryJitter.path(), data.style.expiry_jitter_percent.into(), 0, 100)?;
+    within(Field::Records, data.records, 1, RECORDS_MAX)?;
+    within(Field::DataSeed, data.seed, 0, NUMBER_MAX)?;
+    within(Field::ExpiryJitter, data.style.expiry_jitter_percent.into(), 0, 100)?;
     if data.style.expiry_jitter_percent > 0 && data.expiry_s == Dist::Fixed(0.0) {
         let expected = "expected 0 where nothing expires (--ttl)";
-        return refuse(Field::ExpiryJitter.path(), data.style.expiry_jitter_percent, expected);
+        return refuse(Field::ExpiryJitter, data.style.expiry_jitter_percent, expected);
     }
     keys(data)?;
     value_classes(data)?;
-    value_size(Field::ValueSize.path(), &data.value_size)
+    value_size(Field::ValueSize, &data.value_size)
 }
 
 /// Refuses classes of records that do not follow each other, and lengths that no value can have.
 fn value_classes(data: &Data) -> Result<(), Invalid> {
-    let path = Field::ValueClasses.path();
-    if data.value_classes.len() > VALUE_CLASSES_MAX {
-        let expected = format!("expected up to {VALUE_CLASSES_MAX} classes of records");
-        return refuse(path, data.value_classes.len(), expected);
-    }
+    let path = Field::ValueClasses;
+    let expected = format!("expected up to {VALUE_CLASSES_MAX} classes of records");
+    refuse_if(data.value_classes.len() > VALUE_CLASSES_MAX, path, data.value_classes.len(), expected)?;
     let mut before = 0.0;
     for class in &data.value_classes {
         let expected = "expected shares of the records that rise, above 0 and below 1";
@@ -59,34 +57,27 @@ fn value_classes(data: &Data) -> Result<(), Invalid> {
 fn keys(data: &Data) -> Result<(), Invalid> {
     let digits = digits_of(data) as u64;
     let prefix = &data.key_prefix;
-    if prefix.bytes().any(|byte| byte <= b' ' || byte == 127) {
-        let expected = "expected a text without spaces and control characters";
-        return refuse(Field::KeyPrefix.path(), prefix, expected);
-    }
+    let expected = "expected a text without spaces and control characters";
+    refuse_if(prefix.bytes().any(|byte| byte <= b' ' || byte == 127), Field::KeyPrefix, prefix, expected)?;
     let prefix_max = KEY_SIZE_MAX - digits;
-    if prefix.len() as u64 > prefix_max {
-        let expected = format!("expected up to {prefix_max} bytes: the number of the record follows");
-        return refuse(Field::KeyPrefix.path(), prefix, expected);
-    }
+    let expected = format!("expected up to {prefix_max} bytes: the number of the record follows");
+    refuse_if(prefix.len() as u64 > prefix_max, Field::KeyPrefix, prefix, expected)?;
     let least = prefix.len() as u64 + digits;
-    let path = Field::KeySize.path();
+    let path = Field::KeySize;
     size(path, &data.key_size)?;
     let (low, high) = data.key_size.support();
-    if data.style.keys == KeyStyle::Drawn && high < least as f64 {
-        let why = format!(
-            "expected sizes of at least {least} bytes: {} of the prefix, {digits} for the numbers of {} records",
-            prefix.len(),
-            data.records
-        );
-        return refuse(path, &data.key_size, why);
-    }
-    if low > KEY_SIZE_MAX as f64 {
-        return refuse(path, &data.key_size, format!("expected sizes up to {KEY_SIZE_MAX} bytes"));
-    }
-    Ok(())
+    let why = format!(
+        "expected sizes of at least {least} bytes: {} of the prefix, {digits} for the numbers of {} records",
+        prefix.len(),
+        data.records
+    );
+    refuse_if(data.style.keys == KeyStyle::Drawn && high < least as f64, path, &data.key_size, why)?;
+    let expected = format!("expected sizes up to {KEY_SIZE_MAX} bytes");
+    refuse_if(low > KEY_SIZE_MAX as f64, path, &data.key_size, expected)
 }
 
-fn value_size(path: FieldPath, dist: &Dist) -> Result<(), Invalid> {
+fn value_size(path: impl Into<FieldPath>, dist: &Dist) -> Result<(), Invalid> {
+    let path = path.into();
     size(path, dist)?;
     let (low, high) = dist.support();
     if low > VALUE_SIZE_MAX as f64 || (high.is_finite() && high > VALUE_SIZE_MAX as f64) {
@@ -97,7 +88,7 @@ fn value_size(path: FieldPath, dist: &Dist) -> Result<(), Invalid> {
 
 /// Refuses an expiry that memcached would take for a date.
 pub fn expiry(dist: &Dist) -> Result<(), Invalid> {
-    let path = Field::Expiry.path();
+    let path = Field::Expiry;
     size(path, dist)?;
     let (low, high) = dist.support();
     if low > EXPIRY_MAX_S as f64 || (high.is_finite() && high > EXPIRY_MAX_S as f64) {
@@ -152,7 +143,7 @@ pub fn key_churn_fits(plan: &Plan) -> Result<(), Invalid> {
         }
     }
     for part in &plan.changes.parts {
-        part.churn.as_ref().map_or(Ok(()), |churn| life(Field::Parts.path(), churn))?;
+        part.churn.as_ref().map_or(Ok(()), |churn| life(Field::Parts, churn))?;
     }
     let Some(&(first, mix)) = mixes.iter().find(|(index, _)| plan.churns(*index)) else { return Ok(()) };
     if mixes.iter().any(|(_, mix)| mix.inserts || matches!(mix.popularity, Popularity::Latest { .. })) {
@@ -175,10 +166,8 @@ fn asking_clients(plan: &Plan, path: FieldPath, churns: &[&KeyChurn]) -> Result<
     if let Some(churn) = by_requests {
         let expected = "expected lives in time where several groups of clients ask at paces of their own";
         refuse_if(plan.groups.len() > 1, path, churn, expected)?;
-        if plan.changes.parts.iter().any(|part| part.churn.is_some()) {
-            let expected = "expected lives in time where phases have lives of their own";
-            return refuse(Field::Parts.path(), churn, expected);
-        }
+        let expected = "expected lives in time where phases have lives of their own";
+        refuse_if(plan.changes.parts.iter().any(|part| part.churn.is_some()), Field::Parts, churn, expected)?;
         return Ok(());
     }
     let expected = "expected lives in requests in closed loop, such as requests:100000 or share:0.01: the time of a \
@@ -187,7 +176,7 @@ fn asking_clients(plan: &Plan, path: FieldPath, churns: &[&KeyChurn]) -> Result<
     Ok(())
 }
 
-fn life(path: FieldPath, churn: &KeyChurn) -> Result<(), Invalid> {
+fn life(path: impl Into<FieldPath>, churn: &KeyChurn) -> Result<(), Invalid> {
     let is_life = |lives: &Dist, least: f64| {
         !matches!(lives, Dist::File { .. })
             && lives.clone().checked().is_ok()

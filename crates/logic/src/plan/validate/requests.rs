@@ -48,9 +48,8 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
     let no_read = "is accepted only with a read (get, gets, gat, gats) in --mix";
     let (multiget, multiset) = (Field::MultiGet.of(index), Field::MultiSet.of(index));
     within(multiget, mix.multiget.into(), 1, MULTIGET_MAX)?;
-    if mix.multiget > 1 && !asks(Verb::reads) {
-        return refuse(multiget, mix.multiget, format!("more than 1 {no_read}"));
-    }
+    let expected = format!("more than 1 {no_read}");
+    refuse_if(mix.multiget > 1 && !asks(Verb::reads), multiget, mix.multiget, expected)?;
     within(multiset, mix.multiset.into(), 1, MULTIGET_MAX)?;
     let expected = "more than 1 is accepted only with mset in --mix";
     refuse_if(mix.multiset > 1 && !asks(|verb| verb == Verb::Mset), multiset, mix.multiset, expected)?;
@@ -58,9 +57,7 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
     dependent(index, mix)?;
     if let Some(delay_ns) = mix.read_through_ns {
         let path = Field::ReadThrough.of(index);
-        if !asks(Verb::reads) {
-            return refuse(path, typed_time(delay_ns), format!("it {no_read}"));
-        }
+        refuse_if(!asks(Verb::reads), path, typed_time(delay_ns), format!("it {no_read}"))?;
         span(path, delay_ns, (0, "0"), (HOUR, "1h"))?;
     }
     fill(index, mix)?;
@@ -143,7 +140,7 @@ pub fn unstored_keys_fit(plan: &Plan) -> Result<(), Invalid> {
         "expected at most {most} bytes where requests ask for keys that no load stores (fresh, absent, inserted and new \
          hot ones), and where keys change"
     );
-    refuse(Field::KeyPrefix.path(), prefix, expected)
+    refuse(Field::KeyPrefix, prefix, expected)
 }
 
 /// Refuses operations that the protocol does not have. A command that does not fit is refused by the check of its own
@@ -185,7 +182,7 @@ fn fields_fit(plan: &Plan) -> Result<(), Invalid> {
     }
     let expires = plan.data.expiry_s.support() != (0.0, 0.0);
     let expected = "expected 0 where values are stored in fields of hashes, which do not expire";
-    refuse_if(expires && stores_fields(plan), Field::Expiry.path(), &plan.data.expiry_s, expected)?;
+    refuse_if(expires && stores_fields(plan), Field::Expiry, &plan.data.expiry_s, expected)?;
     match plan.phases.iter().position(|phase| matches!(phase.work, Work::Trace(_))) {
         Some(index) => {
             let expected = "expected no trace where records are fields of hashes: its rows may ask for operations that \
@@ -299,7 +296,7 @@ const DATABASE_MAX: u64 = i32::MAX as u64;
 
 /// Refuses databases, hashes and commands where no RESP server is asked, and commands that cannot be read.
 pub fn resp_fits(plan: &Plan) -> Result<(), Invalid> {
-    let database = Field::Database.path();
+    let database = Field::Database;
     within(database, plan.database.into(), 0, DATABASE_MAX)?;
     let expected = "only RESP servers (Redis, Valkey) have databases: 0 is accepted beside other protocols";
     refuse_if(plan.database != 0 && !plan.protocol.is_resp(), database, plan.database, expected)?;
@@ -316,7 +313,7 @@ pub fn resp_fits(plan: &Plan) -> Result<(), Invalid> {
 fn command(plan: &Plan) -> Result<(), Invalid> {
     let asking =
         plan.mixes().find(|(_, mix)| mix.any_op(|verb| verb == Verb::Command)).map(|(index, _)| index);
-    let path = Field::Command.path();
+    let path = Field::Command;
     match (&plan.command, asking) {
         (None, Some(index)) => {
             let expected = "command is accepted only with --command, which says what it is";

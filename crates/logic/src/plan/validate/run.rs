@@ -19,12 +19,12 @@ pub fn adaptive_fits(plan: &Plan) -> Result<(), Invalid> {
 }
 
 fn first_eviction(plan: &Plan) -> Result<(), Invalid> {
-    let path = || Field::FirstEviction.path();
+    let path = Field::FirstEviction;
     warm_up_of(plan, Field::FirstEviction)?;
     let expected = "expected it in place of a warm-up until the load has settled";
-    refuse_if(plan.adaptive.settle.is_some(), path(), true, expected)?;
+    refuse_if(plan.adaptive.settle.is_some(), path, true, expected)?;
     let expected = "expected servers that are asked for their statistics, and no --no-evidence";
-    refuse_if(!plan.evidence, path(), true, expected)?;
+    refuse_if(!plan.evidence, path, true, expected)?;
     Ok(())
 }
 
@@ -34,39 +34,39 @@ fn warm_up_of(plan: &Plan, field: Field) -> Result<&Phase, Invalid> {
     let warm_up = measured.checked_sub(1).map(|number| &plan.phases[number]);
     let warm_up = warm_up.filter(|phase| is_mix(phase) && phase.stop.time_ns.is_some());
     let expected = "expected a phase of drawn requests with a time before the measured one";
-    warm_up.map_or_else(|| refuse(field.path(), "", expected), Ok)
+    warm_up.map_or_else(|| refuse(field, "", expected), Ok)
 }
 
 fn settle(plan: &Plan, settle: &Settle) -> Result<(), Invalid> {
-    let path = || Field::Settle.path();
+    let path = Field::Settle;
     let warm_up = warm_up_of(plan, Field::Settle)?;
-    span(path(), settle.block_ns, (10 * MILLISECOND, "10ms"), (DAY, "24h"))?;
+    span(path, settle.block_ns, (10 * MILLISECOND, "10ms"), (DAY, "24h"))?;
     let least_ns = settle.discard_ns.saturating_add(settle.block_ns.saturating_mul(2));
     match warm_up.stop.time_ns.filter(|time_ns| *time_ns >= least_ns) {
         Some(_) => Ok(()),
         None => {
             let least = typed_time(least_ns);
-            refuse(path(), "", format!("expected a longest time of at least {least}: two blocks have to fit"))
+            refuse(path, "", format!("expected a longest time of at least {least}: two blocks have to fit"))
         }
     }
 }
 
 fn until(plan: &Plan, until: &Until) -> Result<(), Invalid> {
-    let path = || Field::Until.path();
+    let path = Field::Until;
     let phase = &plan.phases[measured_phase(plan, Field::Until)?];
     let expected = "expected a quantile above 0 and below 1";
-    refuse_if(!(until.quantile > 0.0 && until.quantile < 1.0), path(), until.quantile, expected)?;
+    refuse_if(!(until.quantile > 0.0 && until.quantile < 1.0), path, until.quantile, expected)?;
     let expected = "expected a distance from 0.1% to 100%";
-    refuse_if(!(until.half_width >= 0.001 && until.half_width <= 1.0), path(), until.half_width, expected)?;
+    refuse_if(!(until.half_width >= 0.001 && until.half_width <= 1.0), path, until.half_width, expected)?;
     let Some(most_ns) = phase.stop.time_ns else {
-        return refuse(path(), "", "expected a longest time of the measured phase with it");
+        return refuse(path, "", "expected a longest time of the measured phase with it");
     };
     if until.least_ns > most_ns {
         let (least, most) = (typed_time(until.least_ns), typed_time(most_ns));
         let expected = format!(
             "expected a least time (--min-time, {least}) that is not above the longest (--max-time, {most})"
         );
-        return refuse(Field::UntilLeast.path(), least, expected);
+        return refuse(Field::UntilLeast, least, expected);
     }
     Ok(())
 }
@@ -75,13 +75,13 @@ fn until(plan: &Plan, until: &Until) -> Result<(), Invalid> {
 fn measured_phase(plan: &Plan, field: Field) -> Result<usize, Invalid> {
     let mut measured = plan.phases.iter().enumerate().filter(|(_, phase)| phase.recorded);
     let (Some((number, phase)), None) = (measured.next(), measured.next()) else {
-        return refuse(field.path(), "", "expected one measured phase with it");
+        return refuse(field, "", "expected one measured phase with it");
     };
-    refuse_if(!is_mix(phase), field.path(), "", "expected drawn requests with it, and no recording")?;
+    refuse_if(!is_mix(phase), field, "", "expected drawn requests with it, and no recording")?;
     let expected = "expected no number of requests (-n) with it: a time ends the run";
-    refuse_if(phase.stop.requests.is_some(), field.path(), "", expected)?;
+    refuse_if(phase.stop.requests.is_some(), field, "", expected)?;
     let expected = "expected clients that stay with it, and none that come and go";
-    refuse_if(plan.groups.iter().any(|group| group.churn.is_some()), field.path(), "", expected)?;
+    refuse_if(plan.groups.iter().any(|group| group.churn.is_some()), field, "", expected)?;
     Ok(number)
 }
 
@@ -98,12 +98,12 @@ pub fn judged_fits(plan: &Plan) -> Result<(), Invalid> {
             return refuse(Field::GoalLimit.of(0), goal, expected);
         }
         if let Some(until) = &plan.adaptive.until {
-            return refuse(Field::Until.path(), until.quantile, expected);
+            return refuse(Field::Until, until.quantile, expected);
         }
     }
     let expected = "expected an operation that reads (get, gets, gat, gats, hget) in --mix: no other brings a value \
                         back that could be checked";
-    refuse_if(plan.verify > 0.0 && has_only_writes(plan), Field::Verify.path(), plan.verify, expected)?;
+    refuse_if(plan.verify > 0.0 && has_only_writes(plan), Field::Verify, plan.verify, expected)?;
     Ok(())
 }
 
@@ -127,7 +127,7 @@ pub fn probe_fits(plan: &Plan) -> Result<(), Invalid> {
     } else {
         return Ok(());
     };
-    refuse(Field::Probe.path(), true, accepted)
+    refuse(Field::Probe, true, accepted)
 }
 
 /// Refuses a plan that needs more memory than any may: its depth, or its connections where they would need too much with a depth

@@ -11,7 +11,7 @@ use crate::protocol::handshake::Credentials;
 
 /// Refuses servers that are not in the form that Plans have.
 pub fn servers(servers: &[String]) -> Result<(), Invalid> {
-    refuse_if(servers.is_empty(), Field::Servers.path(), "", "expected at least one server")?;
+    refuse_if(servers.is_empty(), Field::Servers, "", "expected at least one server")?;
     addresses(servers, Field::Server)
 }
 
@@ -35,12 +35,12 @@ const STATS_AT_MAX: usize = 1_024;
 pub fn server_stats_at(plan: &Plan) -> Result<(), Invalid> {
     let at = &plan.server_stats_at;
     addresses(at, Field::ServerStatsAddress)?;
-    let path = || Field::ServerStatsAt.path();
+    let path = Field::ServerStatsAt;
     let expected = "expected addresses where servers are asked for their statistics";
-    refuse_if(!at.is_empty() && !plan.evidence, path(), at.join(","), expected)?;
+    refuse_if(!at.is_empty() && !plan.evidence, path, at.join(","), expected)?;
     if at.len() > STATS_AT_MAX {
         let given = format!("{} addresses", at.len());
-        return refuse(path(), given, format!("expected at most {STATS_AT_MAX} addresses"));
+        return refuse(path, given, format!("expected at most {STATS_AT_MAX} addresses"));
     }
     match at.iter().enumerate().find(|(index, address)| at[..*index].contains(address)) {
         Some((index, address)) => {
@@ -53,11 +53,8 @@ pub fn server_stats_at(plan: &Plan) -> Result<(), Invalid> {
 /// Refuses more servers than a client can have connections to.
 pub fn lanes(plan: &Plan) -> Result<(), Invalid> {
     let (route, servers) = (plan.route, plan.servers.len());
-    if route.lanes(servers) > LANES_MAX {
-        let expected = format!("expected at most {LANES_MAX} servers with --route {}", route.name());
-        return refuse(Field::Servers.path(), format!("{servers} servers"), expected);
-    }
-    Ok(())
+    let expected = format!("expected at most {LANES_MAX} servers with --route {}", route.name());
+    refuse_if(route.lanes(servers) > LANES_MAX, Field::Servers, format!("{servers} servers"), expected)
 }
 
 /// Refuses goals that no result can meet.
@@ -73,12 +70,10 @@ pub fn goals(plan: &Plan) -> Result<(), Invalid> {
 
 /// Refuses labels that pages and metrics cannot have.
 pub fn labels(labels: &Labels) -> Result<(), Invalid> {
-    if labels.len() > LABELS_MAX {
-        let expected = format!("expected up to {LABELS_MAX} labels");
-        return refuse(Field::Labels.path(), labels.len(), expected);
-    }
+    let expected = format!("expected up to {LABELS_MAX} labels");
+    refuse_if(labels.len() > LABELS_MAX, Field::Labels, labels.len(), expected)?;
     match labels.iter().find(|(name, value)| !is_label(name, value)) {
-        Some((name, value)) => refuse(Field::Labels.path(), format!("{name}={value}"), LABEL_ACCEPTED),
+        Some((name, value)) => refuse(Field::Labels, format!("{name}={value}"), LABEL_ACCEPTED),
         None => Ok(()),
     }
 }
@@ -90,15 +85,15 @@ pub fn socket(socket: &Socket) -> Result<(), Invalid> {
     // Each server of the plan holds all of them.
     const SOURCES_MAX: u64 = 1_024;
     if let Some(linger_s) = socket.linger_s {
-        within(Field::Linger.path(), linger_s.into(), 0, LINGER_MAX_S)?;
+        within(Field::Linger, linger_s.into(), 0, LINGER_MAX_S)?;
     }
     if let Some(bytes) = socket.send_buffer {
-        within(Field::SendBuffer.path(), bytes.into(), 1, BUFFER_MAX)?;
+        within(Field::SendBuffer, bytes.into(), 1, BUFFER_MAX)?;
     }
     if let Some(bytes) = socket.recv_buffer {
-        within(Field::RecvBuffer.path(), bytes.into(), 1, BUFFER_MAX)?;
+        within(Field::RecvBuffer, bytes.into(), 1, BUFFER_MAX)?;
     }
-    within(Field::Sources.path(), socket.source.len() as u64, 0, SOURCES_MAX)?;
+    within(Field::Sources, socket.source.len() as u64, 0, SOURCES_MAX)?;
     for (index, address) in socket.source.iter().enumerate() {
         if let Err(error) = address::sources(address) {
             return refuse(Field::Source.of(index), address, error.to_string());
@@ -114,7 +109,7 @@ pub fn source(plan: &Plan) -> Result<(), Invalid> {
         return Ok(());
     }
     let expected = "expected addresses where a server is reached by one: unix sockets have none";
-    refuse(Field::Sources.path(), source.join(","), expected)
+    refuse(Field::Sources, source.join(","), expected)
 }
 
 /// Most requests of which one is stamped when it leaves.
@@ -135,7 +130,7 @@ pub fn stamps(plan: &Plan) -> Result<(), Invalid> {
     } else {
         return Ok(());
     };
-    refuse(Field::Stamps.path(), sampling, why)
+    refuse(Field::Stamps, sampling, why)
 }
 
 /// Refuses a certificate without its key or a key without its certificate, and servers whose certificates have no name
@@ -144,10 +139,10 @@ pub fn tls(plan: &Plan) -> Result<(), Invalid> {
     let Some(options) = &plan.tls else { return Ok(()) };
     match (&options.cert, &options.key) {
         (Some(cert), None) => {
-            return refuse(Field::TlsCert.path(), cert, "a certificate is accepted only with --tls-key");
+            return refuse(Field::TlsCert, cert, "a certificate is accepted only with --tls-key");
         }
         (None, Some(key)) => {
-            return refuse(Field::TlsKey.path(), key, "a key is accepted only with --tls-cert");
+            return refuse(Field::TlsKey, key, "a key is accepted only with --tls-cert");
         }
         _ => {}
     }
@@ -170,6 +165,6 @@ pub fn login(plan: &Plan) -> Result<(), Invalid> {
     let asked = Credentials { user: login.user.as_bytes(), password: b"password" };
     match plan.protocol.handshake(Some(asked), plan.database) {
         Ok(_) => Ok(()),
-        Err(Refused(why)) => refuse(Field::User.path(), &login.user, why),
+        Err(Refused(why)) => refuse(Field::User, &login.user, why),
     }
 }
