@@ -10,9 +10,10 @@ use pummel_logic::time::{NEVER, Nanos, SECOND};
 /// The opaque of a copy.
 pub(super) const MARK: [u8; 4] = *b"copy";
 
-/// Codes of the requests that copies are (`protocol-binary.txt`, "Command opcodes").
-const SET: u8 = 0x01;
-const ADD: u8 = 0x02;
+/// Code of the copy of an item that was stored just now (`protocol-binary.txt`, "Command opcodes").
+pub(super) const SET: u8 = 0x01;
+/// Code of the copy of an item that was stored before the peer was connected.
+pub(super) const ADD: u8 = 0x02;
 
 /// First bytes of requests and of replies.
 const REQUEST: u8 = 0x80;
@@ -146,17 +147,8 @@ impl Copies {
         self.taken
     }
 
-    /// Copies an item that was stored just now.
-    pub(super) fn set(&mut self, item: &StoredItem, unix_ns_at_zero: u64) {
-        self.push(SET, item, unix_ns_at_zero);
-    }
-
-    /// Copies an item that was stored before the peer was connected.
-    pub(super) fn add(&mut self, item: &StoredItem, unix_ns_at_zero: u64) {
-        self.push(ADD, item, unix_ns_at_zero);
-    }
-
-    fn push(&mut self, code: u8, item: &StoredItem, unix_ns_at_zero: u64) {
+    /// Copies an item by a request with this code.
+    pub(super) fn push(&mut self, code: u8, item: &StoredItem, unix_ns_at_zero: u64) {
         let (key, value) = (item.key(), &item.value);
         // A hash, which only RESP knows, has no form in memcached's protocol.
         if !self.open || item.form != Form::Plain || key.is_empty() || key.len() > KEY_MAX_BYTES {

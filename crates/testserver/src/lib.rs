@@ -230,13 +230,7 @@ impl Server {
         self.gauges.connections += 1;
         let connection = self.connections;
         if self.faults.refuse {
-            self.note(Note::Fault {
-                kind: "refuse",
-                connection,
-                request: 0,
-                key: None,
-                detail: String::new(),
-            });
+            self.note_fault("refuse", connection, 0, None, String::new());
         }
         ServerConnection {
             session: ServerSession { connection, ..ServerSession::default() },
@@ -328,7 +322,7 @@ impl Server {
         self.store.take_changes();
         self.copies.open();
         for item in self.store.living(now) {
-            self.copies.add(item, self.gauges.unix_ns_at_zero);
+            self.copies.push(copies::ADD, item, self.gauges.unix_ns_at_zero);
         }
     }
 
@@ -341,7 +335,7 @@ impl Server {
         }
         for key in changes {
             if let Some(item) = self.store.stored(&key) {
-                self.copies.set(item, self.gauges.unix_ns_at_zero);
+                self.copies.push(copies::SET, item, self.gauges.unix_ns_at_zero);
             }
         }
         self.copies.newest()

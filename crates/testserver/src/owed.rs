@@ -141,6 +141,16 @@ enum Piece {
     Value(Arc<[u8]>, usize),
 }
 
+impl Piece {
+    /// Bytes that are still to be sent.
+    fn len(&self) -> usize {
+        match self {
+            Piece::Own(len) => *len,
+            Piece::Value(value, from) => value.len() - from,
+        }
+    }
+}
+
 /// Replies that wait, and the state of their sending.
 #[derive(Debug, Default)]
 pub(super) struct OwedReplies {
@@ -181,24 +191,18 @@ impl OwedReplies {
         self.end -= surplus as u64;
         self.held.back_mut().expect("a reply was just added").end = self.end;
         while surplus > 0 {
-            match self.pieces.back_mut().expect("the reply has as many bytes as it has") {
+            let piece = self.pieces.back_mut().expect("the reply has as many bytes as it has");
+            let cut = surplus.min(piece.len());
+            surplus -= cut;
+            match piece {
                 Piece::Own(count) => {
-                    let cut = surplus.min(*count);
                     *count -= cut;
-                    surplus -= cut;
                     self.own.truncate(self.own.len() - cut);
-                    if *count == 0 {
-                        self.pieces.pop_back();
-                    }
                 }
-                Piece::Value(value, from) => {
-                    let cut = surplus.min(value.len() - *from);
-                    surplus -= cut;
-                    *value = Arc::from(&value[..value.len() - cut]);
-                    if value.len() == *from {
-                        self.pieces.pop_back();
-                    }
-                }
+                Piece::Value(value, _) => *value = Arc::from(&value[..value.len() - cut]),
+            }
+            if piece.len() == 0 {
+                self.pieces.pop_back();
             }
         }
     }
@@ -267,24 +271,18 @@ impl OwedReplies {
         assert!(self.sent <= self.released_end, "more was sent than was due");
         let mut left = count;
         while left > 0 {
-            match self.pieces.front_mut().expect("what was sent was in a piece") {
+            let piece = self.pieces.front_mut().expect("what was sent was in a piece");
+            let taken = left.min(piece.len());
+            left -= taken;
+            match piece {
                 Piece::Own(len) => {
-                    let taken = left.min(*len);
                     *len -= taken;
-                    left -= taken;
                     self.own_taken += taken;
-                    if *len == 0 {
-                        self.pieces.pop_front();
-                    }
                 }
-                Piece::Value(value, from) => {
-                    let taken = left.min(value.len() - *from);
-                    *from += taken;
-                    left -= taken;
-                    if *from == value.len() {
-                        self.pieces.pop_front();
-                    }
-                }
+                Piece::Value(_, from) => *from += taken,
+            }
+            if piece.len() == 0 {
+                self.pieces.pop_front();
             }
         }
         self.compact();

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::contract::{ASKED_FOR_ERROR, VERSION};
 use crate::owed::ReplyBuffer;
 use crate::stats::figures;
-use crate::store::{Incoming, Match, StoreCounts, StoredItem};
+use crate::store::{Incoming, StoreCounts, StoredItem};
 use pummel_logic::protocol::{Outcome, Verb};
 
 /// First byte of a response.
@@ -133,7 +133,7 @@ fn carry_out(
         CommandKind::Store(verb) => put(verb, command.quiet, [extras, key, value], context, out),
         CommandKind::Count(verb) => count(verb, command.quiet, extras, key, context, out),
         CommandKind::Delete => {
-            let wanted = if out.header.cas == 0 { Match::Any } else { Match::Only(out.header.cas) };
+            let wanted = Some(out.header.cas).filter(|cas| *cas != 0);
             match context.store.delete(key, wanted, context.now) {
                 Outcome::Deleted if command.quiet => {}
                 Outcome::Deleted => out.done(&[], 0),
@@ -251,7 +251,7 @@ fn count(verb: Verb, quiet: bool, extras: &[u8], key: &[u8], context: &mut Conte
             .map_or(0, |bytes| u64::from_be_bytes(*bytes))
     };
     let (delta, initial, expiry) = (long(0), long(8), number(&extras[16..]));
-    let wanted = if out.header.cas == 0 { Match::Any } else { Match::Only(out.header.cas) };
+    let wanted = Some(out.header.cas).filter(|cas| *cas != 0);
     let (store, now) = (&mut *context.store, context.now);
     let outcome = match expiry {
         MAKE_NOTHING => store.count(verb, key, delta, wanted, now),

@@ -10,7 +10,7 @@ use super::request::{Meta, Payload, words};
 use crate::context::Context;
 use crate::lines::{BAD_CHUNK, BAD_FORMAT, ERROR, NOT_A_NUMBER, TOO_LARGE, say, signed, unsigned};
 use crate::owed::ReplyBuffer;
-use crate::store::{Incoming, KEY_MAX_BYTES, Match, MetaRead, MetaReadOptions, item_len_bytes};
+use crate::store::{Incoming, KEY_MAX_BYTES, MetaRead, MetaReadOptions, item_len_bytes};
 use pummel_logic::protocol::{Outcome, Verb, lines};
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
@@ -249,10 +249,9 @@ impl<'a> MetaRequest<'a> {
     }
 
     fn delete(&self, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
-        let wanted = self.cas.map_or(Match::Any, Match::Only);
         let outcome = match self.invalidate {
-            true => context.store.invalidate(&self.key, wanted, self.options.expiry_s, context.now),
-            false => context.store.delete(&self.key, wanted, context.now),
+            true => context.store.invalidate(&self.key, self.cas, self.options.expiry_s, context.now),
+            false => context.store.delete(&self.key, self.cas, context.now),
         };
         let code = match outcome {
             Outcome::Deleted if self.quiet => return,
@@ -272,7 +271,7 @@ impl<'a> MetaRequest<'a> {
             Some(b'D' | b'-') => Verb::Decr,
             _ => return say(COUNT_MODE, reply),
         };
-        let wanted = self.cas.map_or(Match::Any, Match::Only);
+        let wanted = self.cas;
         let now = context.now;
         let store = &mut *context.store;
         let outcome = match self.options.vivify_s {

@@ -91,10 +91,9 @@ impl<'w> Call<'_, '_, 'w> {
         self.reply.push(b"\r\n");
     }
 
-    pub(super) fn shared(&mut self, value: Arc<[u8]>) {
-        self.head(b'$', value.len());
-        self.reply.push_value(value);
-        self.reply.push(b"\r\n");
+    /// Names and values of a map, as bulk strings.
+    pub(super) fn pairs(&mut self, pairs: &[(&str, &str)]) {
+        pairs.iter().flat_map(|(name, value)| [name, value]).for_each(|word| self.bulk(word.as_bytes()));
     }
 
     /// Writes a value, tampered with where a fault asks for it; or null.
@@ -102,7 +101,9 @@ impl<'w> Call<'_, '_, 'w> {
         match value {
             Some(value) => {
                 let value = self.context.faults.tamper(self.context.store, key, value);
-                self.shared(value);
+                self.head(b'$', value.len());
+                self.reply.push_value(value);
+                self.reply.push(b"\r\n");
             }
             None => self.null(),
         }

@@ -78,18 +78,12 @@ pub(super) fn hello(call: &mut Call<'_, '_, '_>) {
     }
     call.context.session.resp3 = resp3;
     call.map(7);
-    for (name, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
-        call.bulk(name.as_bytes());
-        call.bulk(value.as_bytes());
-    }
+    call.pairs(&[("server", "redis"), ("version", REDIS_VERSION)]);
     call.bulk(b"proto");
     call.integer(if resp3 { 3 } else { 2 });
     call.bulk(b"id");
     call.integer(call.context.session.connection as i64);
-    for (name, value) in [("mode", "standalone"), ("role", "master")] {
-        call.bulk(name.as_bytes());
-        call.bulk(value.as_bytes());
-    }
+    call.pairs(&[("mode", "standalone"), ("role", "master")]);
     call.bulk(b"modules");
     call.head(b'*', 0);
 }
@@ -123,10 +117,7 @@ pub(super) fn config(call: &mut Call<'_, '_, '_>) {
     let asked = |name: &str| call.rest(2).any(|word| word.eq_ignore_ascii_case(name.as_bytes()));
     let found: Vec<_> = known.into_iter().filter(|(name, _)| asked(name)).collect();
     call.map(found.len());
-    for (name, value) in found {
-        call.bulk(name.as_bytes());
-        call.bulk(value.as_bytes());
-    }
+    call.pairs(&found);
 }
 
 pub(super) fn dbsize(call: &mut Call<'_, '_, '_>) {

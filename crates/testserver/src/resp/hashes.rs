@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::call::Call;
 use super::hash;
-use crate::store::{Form, Match};
+use crate::store::Form;
 use pummel_logic::time::NEVER;
 
 pub(super) fn hset(call: &mut Call<'_, '_, '_>) {
@@ -52,7 +52,7 @@ pub(super) fn hdel(call: &mut Call<'_, '_, '_>) {
     };
     let (fields, removed) = hash::without(&item.value, call.rest(2));
     if fields.is_empty() {
-        call.context.store.delete(key, Match::Any, call.context.now);
+        call.context.store.delete(key, None, call.context.now);
     } else if removed > 0 && call.keep(key, &fields, Form::Hash, item.expires).is_err() {
         return;
     }

@@ -1,14 +1,13 @@
 //! Commands about keys: deleting, asking for them, and when they expire.
 
 use super::call::Call;
-use crate::store::{Form, Match};
+use crate::store::Form;
 use pummel_logic::protocol::Outcome;
 use pummel_logic::time::{NEVER, Nanos};
 
 pub(super) fn del(call: &mut Call<'_, '_, '_>) {
     let now = call.context.now;
-    let removed =
-        call.rest(1).filter(|key| call.context.store.delete(key, Match::Any, now) == Outcome::Deleted);
+    let removed = call.rest(1).filter(|key| call.context.store.delete(key, None, now) == Outcome::Deleted);
     let removed = removed.count();
     call.integer(removed as i64);
 }

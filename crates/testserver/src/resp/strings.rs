@@ -3,7 +3,7 @@
 use super::call::{Call, NOT_A_NUMBER, OVERFLOW, SYNTAX};
 use super::request::signed;
 use crate::contract::REPLY_MAX_BYTES;
-use crate::store::{Form, Match};
+use crate::store::Form;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 
@@ -34,7 +34,7 @@ pub(super) fn getdel(call: &mut Call<'_, '_, '_>) {
         let now = call.context.now;
         let value = call.context.store.read(key, now).map(|item| item.value.clone());
         if value.is_some() {
-            call.context.store.delete(key, Match::Any, now);
+            call.context.store.delete(key, None, now);
         }
         call.value(key, value);
     }
@@ -204,13 +204,7 @@ pub(super) fn count(call: &mut Call<'_, '_, '_>, verb: Verb, delta: Option<i64>)
     let Ok(old) = call.stored(key, Form::Plain) else { return };
     let number = old.as_ref().map_or(Some(0), |old| signed(&old.value));
     let (Some(number), Some(delta)) = (number, delta) else { return call.error(NOT_A_NUMBER) };
-    let counts = &mut call.context.store.counts;
-    *match (verb, &old) {
-        (Verb::Incr, Some(_)) => &mut counts.incr_hits,
-        (Verb::Incr, None) => &mut counts.incr_misses,
-        (_, Some(_)) => &mut counts.decr_hits,
-        (_, None) => &mut counts.decr_misses,
-    } += 1;
+    *call.context.store.count_of(verb, old.is_some()) += 1;
     let Some(number) = number.checked_add(delta) else { return call.error(OVERFLOW) };
     let expires = old.map_or(NEVER, |old| old.expires);
     if call.keep(key, number.to_string().as_bytes(), Form::Plain, expires).is_ok() {

@@ -1,34 +1,26 @@
 //! The counters of the built-in server, as `stats` shows them.
 
-/// Counters of the server; names and meaning are those of memcached's `stats` (`protocol.txt`, "General-purpose
-/// statistics").
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each field is the counter of that name in memcached's protocol document")]
-pub struct StoreCounts {
-    pub cmd_get: u64,
-    pub cmd_set: u64,
-    pub cmd_flush: u64,
-    pub cmd_touch: u64,
-    pub cmd_meta: u64,
-    pub get_hits: u64,
-    pub get_misses: u64,
-    pub get_expired: u64,
-    pub get_flushed: u64,
-    pub delete_misses: u64,
-    pub delete_hits: u64,
-    pub incr_misses: u64,
-    pub incr_hits: u64,
-    pub decr_misses: u64,
-    pub decr_hits: u64,
-    pub cas_misses: u64,
-    pub cas_hits: u64,
-    pub cas_badval: u64,
-    pub touch_hits: u64,
-    pub touch_misses: u64,
-    pub store_too_large: u64,
-    pub total_items: u64,
-    pub evictions: u64,
-    pub bytes_read: u64,
-    pub bytes_written: u64,
-    pub total_connections: u64,
+macro_rules! store_counts {
+    ($($field:ident)*) => {
+        /// Counters of the server; names and meaning are those of memcached's `stats` (`protocol.txt`, "General-purpose
+        /// statistics").
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "each field is the counter of that name in memcached's protocol document")]
+        pub struct StoreCounts {
+            $(pub $field: u64,)*
+        }
+
+        impl StoreCounts {
+            /// The counters with their names.
+            pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($field), self.$field)),*].into_iter()
+            }
+        }
+    };
+}
+
+store_counts! {
+    total_connections cmd_get cmd_set cmd_flush cmd_touch cmd_meta get_hits get_misses get_expired get_flushed
+    delete_misses delete_hits incr_misses incr_hits decr_misses decr_hits cas_misses cas_hits cas_badval touch_hits
+    touch_misses store_too_large bytes_read bytes_written total_items evictions
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::item::{Marks, StoredItem};
-use super::{Incoming, Match, Store};
+use super::{Incoming, Store};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
@@ -102,7 +102,7 @@ impl Store {
     pub(crate) fn invalidate(
         &mut self,
         key: &[u8],
-        wanted: Match,
+        wanted: Option<u64>,
         expiry_s: Option<i32>,
         now: Nanos,
     ) -> Outcome {
@@ -110,11 +110,10 @@ impl Store {
             self.counts.delete_misses += 1;
             return Outcome::NotFound;
         };
-        if !wanted.is_met_by(self.item_mut(place).cas) {
+        if wanted.is_some_and(|wanted| wanted != self.item_mut(place).cas) {
             return Outcome::Exists;
         }
-        self.last_cas += 1;
-        let cas = self.last_cas;
+        let cas = self.next_cas();
         let expires = expiry_s.map(|expiry_s| self.expires_at(expiry_s, now));
         let item = self.item_mut(place);
         item.cas = cas;

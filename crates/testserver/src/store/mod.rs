@@ -62,24 +62,6 @@ pub struct Lapse {
     pub expires: Nanos,
 }
 
-/// The condition on the CAS unique of an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Match {
-    /// Any CAS unique.
-    Any,
-    /// Condition that the CAS unique is this one.
-    Only(u64),
-}
-
-impl Match {
-    fn is_met_by(self, cas: u64) -> bool {
-        match self {
-            Match::Any => true,
-            Match::Only(wanted) => wanted == cas,
-        }
-    }
-}
-
 /// The arguments of a storing command.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
@@ -291,10 +273,10 @@ impl Store {
     }
 
     /// Carries out delete.
-    pub(super) fn delete(&mut self, key: &[u8], wanted: Match, now: Nanos) -> Outcome {
+    pub(super) fn delete(&mut self, key: &[u8], wanted: Option<u64>, now: Nanos) -> Outcome {
         match self.find(key, now) {
             // The dialects of memcached count this case differently.
-            Some(place) if !wanted.is_met_by(self.item_mut(place).cas) => Outcome::Exists,
+            Some(place) if wanted.is_some_and(|wanted| wanted != self.item_mut(place).cas) => Outcome::Exists,
             Some(place) => {
                 self.counts.delete_hits += 1;
                 self.remove(place);
@@ -314,8 +296,7 @@ impl Store {
             self.flush_due = self.expires_at(delay_s, now);
         } else {
             self.flush_due = NEVER;
-            self.last_cas += 1;
-            self.flushed_cas = self.last_cas;
+            self.flushed_cas = self.next_cas();
         }
     }
 
@@ -427,9 +408,8 @@ impl Store {
         expires: Nanos,
         now: Nanos,
     ) {
-        self.last_cas += 1;
         self.counts.total_items += 1;
-        let cas = self.last_cas;
+        let cas = self.next_cas();
         if let Some(place) = place {
             let item = self.item_mut(place);
             let old_len = item.len_bytes();
@@ -460,6 +440,11 @@ impl Store {
             self.places.insert(key, place);
         }
         self.evict(cas);
+    }
+
+    fn next_cas(&mut self) -> u64 {
+        self.last_cas += 1;
+        self.last_cas
     }
 
     /// Evicts the items that were not used for the longest time, where there are more than there may be, and others where they

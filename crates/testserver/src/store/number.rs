@@ -2,20 +2,27 @@
 
 use std::sync::Arc;
 
-use super::{Match, Store};
+use super::Store;
 use crate::lines::unsigned;
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::Nanos;
 
 impl Store {
     /// Carries out incr and decr. Returns [`Outcome::NotStored`] when the value is not a number.
-    pub(crate) fn count(&mut self, verb: Verb, key: &[u8], delta: u64, wanted: Match, now: Nanos) -> Outcome {
+    pub(crate) fn count(
+        &mut self,
+        verb: Verb,
+        key: &[u8],
+        delta: u64,
+        wanted: Option<u64>,
+        now: Nanos,
+    ) -> Outcome {
         let Some(place) = self.find(key, now) else {
             *self.count_of(verb, false) += 1;
             return Outcome::NotFound;
         };
         let item = self.item_mut(place);
-        if !wanted.is_met_by(item.cas) {
+        if wanted.is_some_and(|wanted| wanted != item.cas) {
             return Outcome::Exists;
         }
         let Some(number) = leading_number(&item.value) else { return Outcome::NotStored };
@@ -29,8 +36,7 @@ impl Store {
         let mut text = number.to_string().into_bytes();
         text.resize(text.len().max(len), b' ');
         if text.len() == len {
-            self.last_cas += 1;
-            let cas = self.last_cas;
+            let cas = self.next_cas();
             let item = self.item_mut(place);
             item.value = Arc::from(text);
             item.cas = cas;
@@ -49,7 +55,7 @@ impl Store {
         verb: Verb,
         key: &[u8],
         delta: u64,
-        wanted: Match,
+        wanted: Option<u64>,
         initial: u64,
         expiry_s: i32,
         now: Nanos,
@@ -62,7 +68,7 @@ impl Store {
         Outcome::Number(initial)
     }
 
-    fn count_of(&mut self, verb: Verb, hit: bool) -> &mut u64 {
+    pub(crate) fn count_of(&mut self, verb: Verb, hit: bool) -> &mut u64 {
         match (verb, hit) {
             (Verb::Incr, true) => &mut self.counts.incr_hits,
             (Verb::Incr, false) => &mut self.counts.incr_misses,

@@ -7,7 +7,7 @@ use crate::lines::{BAD_CHUNK, BAD_FORMAT, ERROR, NOT_A_NUMBER, TOO_LARGE, say};
 use crate::meta;
 use crate::owed::ReplyBuffer;
 use crate::stats::figures;
-use crate::store::{KEY_MAX_BYTES, Match, StoreCounts, StoredItem};
+use crate::store::{KEY_MAX_BYTES, StoreCounts, StoredItem};
 use pummel_logic::protocol::{Outcome, Verb};
 
 const TOO_MUCH: &str = "SERVER_ERROR out of memory writing get response";
@@ -26,7 +26,7 @@ pub(crate) fn answer(command: &Command<'_>, context: &mut Context<'_>, reply: &m
         Command::Read { verb, expiry_s, keys } => {
             return read(verb, expiry_s, keys, context, reply);
         }
-        Command::Stats { topic } => return stats(topic, context, reply),
+        Command::Stats(topic) => return stats(topic, context, reply),
         Command::Meta { meta, line, payload } => return meta::answer(meta, line, payload, context, reply),
         Command::Quit => {
             context.session.is_closing = true;
@@ -45,18 +45,18 @@ pub(crate) fn answer(command: &Command<'_>, context: &mut Context<'_>, reply: &m
             store.put_too_large(verb, key, now);
             return say(TOO_LARGE, reply);
         }
-        Command::Count { verb, key, delta } => match store.count(verb, key, delta, Match::Any, now) {
+        Command::Count { verb, key, delta } => match store.count(verb, key, delta, None, now) {
             Outcome::NotStored => return say(NOT_A_NUMBER, reply),
             outcome => outcome,
         },
         Command::Store { verb, incoming } => store.put(verb, &incoming, now),
-        Command::Delete { key } => store.delete(key, Match::Any, now),
+        Command::Delete(key) => store.delete(key, None, now),
         Command::Touch { key, expiry_s } => store.touch(key, expiry_s, now),
-        Command::Flush { delay_s: None } => {
+        Command::Flush(None) => {
             store.counts.cmd_flush += 1;
             return say(BAD_EXPIRY, reply);
         }
-        Command::Flush { delay_s: Some(delay_s) } => {
+        Command::Flush(Some(delay_s)) => {
             store.flush(delay_s, now);
             Outcome::Ok
         }

@@ -44,20 +44,16 @@ pub(crate) enum Command<'a> {
         key: &'a [u8],
         delta: u64,
     },
-    Delete {
-        key: &'a [u8],
-    },
+    /// Deletion of the item with this key.
+    Delete(&'a [u8]),
     Touch {
         key: &'a [u8],
         expiry_s: i32,
     },
     /// Flush of all items after a delay; `None` where the delay is no number.
-    Flush {
-        delay_s: Option<i32>,
-    },
-    Stats {
-        topic: &'a [u8],
-    },
+    Flush(Option<i32>),
+    /// Statistics on a topic; an empty one asks for the general ones.
+    Stats(&'a [u8]),
     /// A meta command: its whole line, and its value.
     Meta {
         meta: Meta,
@@ -297,7 +293,7 @@ fn parse_line<'a>(line: &'a [u8], item_max_bytes: usize) -> Parsed<'a> {
         (Some(Verb::Version), _) => plain("version", Command::Version),
         (_, b"flush_all") => changing("flush_all", 0..=3, parse_flush),
         (_, b"verbosity") => changing("verbosity", 2..=usize::MAX, parse_verbosity),
-        (_, b"stats") => plain("stats", Command::Stats { topic: words.words[1] }),
+        (_, b"stats") => plain("stats", Command::Stats(words.words[1])),
         (_, b"quit") => Parsed::Request(Request { verb: "quit", command: Command::Quit, noreply: true }),
         (_, b"shutdown") => plain("error", Command::Say("ERROR: shutdown not enabled")),
         _ if words.count >= 2 && words.last.starts_with(b"HTTP/") => Parsed::Close,
@@ -393,7 +389,7 @@ fn parse_delete<'a>(words: &Words<'a>) -> Request<'a> {
             3 => zero || noreply,
             _ => zero && noreply,
         };
-        if allowed { Ok(Command::Delete { key: words.key()? }) } else { Err(BAD_DELETE) }
+        if allowed { Ok(Command::Delete(words.key()?)) } else { Err(BAD_DELETE) }
     });
     // The second of two words is the key, whatever it says.
     Request { noreply: request.noreply && words.count > 2, ..request }
@@ -407,7 +403,7 @@ fn parse_touch<'a>(words: &Words<'a>) -> Result<Command<'a>, &'static str> {
 fn parse_flush<'a>(words: &Words<'a>) -> Result<Command<'a>, &'static str> {
     let plain = words.count == 1 + usize::from(words.noreply());
     let delay_s = if plain { Some(0) } else { signed(words.words[1]) };
-    Ok(Command::Flush { delay_s })
+    Ok(Command::Flush(delay_s))
 }
 
 fn parse_verbosity<'a>(words: &Words<'a>) -> Result<Command<'a>, &'static str> {
