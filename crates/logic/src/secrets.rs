@@ -40,48 +40,19 @@ const SETTINGS: [&str; 5] =
 const OPTIONS: [&str; 2] = ["authenticate", "auth-pass"];
 
 /// Variables whose value is a password.
+#[rustfmt::skip]
 const VARIABLES: [&str; 6] = [
-    "REDISCLI_AUTH",
-    "VALKEYCLI_AUTH",
-    "REDIS_PASSWORD",
-    "VALKEY_PASSWORD",
-    "MEMCACHED_PASSWORD",
+    "REDISCLI_AUTH", "VALKEYCLI_AUTH", "REDIS_PASSWORD", "VALKEY_PASSWORD", "MEMCACHED_PASSWORD",
     "PUMMEL_PASSWORD",
 ];
 
 /// Options of redis-cli that have a value, which is no command then.
+#[rustfmt::skip]
 const CLI_VALUES: [&str; 31] = [
-    "-h",
-    "-p",
-    "-t",
-    "-s",
-    "-r",
-    "-i",
-    "-n",
-    "-a",
-    "-u",
-    "-X",
-    "-d",
-    "-D",
-    "--user",
-    "--pass",
-    "--sni",
-    "--cacert",
-    "--cacertdir",
-    "--cert",
-    "--key",
-    "--tls-ciphers",
-    "--tls-ciphersuites",
-    "--pattern",
-    "--quoted-pattern",
-    "--count",
-    "--pipe-timeout",
-    "--lru-test",
-    "--memkeys-samples",
-    "--intrinsic-latency",
-    "--rdb",
-    "--functions-rdb",
-    "--eval",
+    "-h", "-p", "-t", "-s", "-r", "-i", "-n", "-a", "-u", "-X", "-d", "-D", "--user", "--pass", "--sni",
+    "--cacert", "--cacertdir", "--cert", "--key", "--tls-ciphers", "--tls-ciphersuites", "--pattern",
+    "--quoted-pattern", "--count", "--pipe-timeout", "--lru-test", "--memkeys-samples",
+    "--intrinsic-latency", "--rdb", "--functions-rdb", "--eval",
 ];
 
 /// Options of redis-benchmark that have a value, in addition to those of redis-cli.

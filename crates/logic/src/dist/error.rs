@@ -20,10 +20,7 @@ pub enum DistError {
     },
     /// A distribution in a file (`file:PATH` or `cachelib:PATH`) that was parsed as text alone, without reading the
     /// file.
-    Unread {
-        /// The text with its prefix.
-        given: String,
-    },
+    Unread(String),
     /// A line of a file of values that is not a number between -1e18 and 1e18.
     Line {
         /// Path of the file.
@@ -34,24 +31,21 @@ pub enum DistError {
         given: String,
     },
     /// A file of values that contains no value.
-    Empty {
-        /// Path of the file.
-        path: String,
-    },
+    Empty(String),
 }
 
 impl fmt::Display for DistError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DistError::Refused { given, accepted } => write!(out, "{accepted}, not '{given}'"),
-            DistError::Unread { given } => write!(out, "the values of '{given}' have to be read first"),
+            DistError::Unread(given) => write!(out, "the values of '{given}' have to be read first"),
             DistError::Line { path, line, given } => {
                 write!(
                     out,
                     "line {line} of '{path}' is to hold one number between -1e18 and 1e18, not '{given}'"
                 )
             }
-            DistError::Empty { path } => write!(out, "'{path}' is to hold one number a line, and holds none"),
+            DistError::Empty(path) => write!(out, "'{path}' is to hold one number a line, and holds none"),
         }
     }
 }

@@ -46,7 +46,7 @@ impl FromStr for Dist {
     fn from_str(text: &str) -> Result<Dist, DistError> {
         match text.parse()? {
             Spec::Ready(dist) => Ok(dist),
-            Spec::File(_) | Spec::Cachelib(_) => Err(DistError::Unread { given: text.to_owned() }),
+            Spec::File(_) | Spec::Cachelib(_) => Err(DistError::Unread(text.to_owned())),
         }
     }
 }
@@ -96,7 +96,7 @@ impl Dist {
     /// Returns [`DistError::Empty`] without values, and [`DistError::Refused`] for a value that is not finite or too large.
     pub fn from_values(path: &str, mut values: Vec<f64>) -> Result<Dist, DistError> {
         if values.is_empty() {
-            return Err(DistError::Empty { path: path.to_owned() });
+            return Err(DistError::Empty(path.to_owned()));
         }
         values.sort_by(f64::total_cmp);
         Dist::File { path: path.to_owned(), values }.checked()
@@ -202,19 +202,10 @@ pub const FORMS: &str = "  V or fixed:V             uniform:LO,HI            nor
 ";
 
 /// The words with which the text of a distribution may begin.
+#[rustfmt::skip]
 pub const NAMES: [&str; 12] = [
-    "fixed",
-    "uniform",
-    "normal",
-    "exponential",
-    "pareto",
-    "gev",
-    "etc-key",
-    "etc-value",
-    "etc-arrival",
-    "weighted",
-    "file",
-    "cachelib",
+    "fixed", "uniform", "normal", "exponential", "pareto", "gev", "etc-key", "etc-value", "etc-arrival",
+    "weighted", "file", "cachelib",
 ];
 
 /// The forms of a distribution, for text that is none of them.

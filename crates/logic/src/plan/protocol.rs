@@ -56,22 +56,10 @@ pub struct ProtocolRow {
 const MEMCACHED_VERBS: &[Verb] = Verb::ALL.split_at(Verb::Hget as usize).0;
 
 /// The operations of RESP servers.
+#[rustfmt::skip]
 const RESP_VERBS: [Verb; 15] = [
-    Verb::Get,
-    Verb::Gat,
-    Verb::Set,
-    Verb::Add,
-    Verb::Replace,
-    Verb::Append,
-    Verb::Incr,
-    Verb::Decr,
-    Verb::Delete,
-    Verb::Touch,
-    Verb::Version,
-    Verb::Hget,
-    Verb::Hset,
-    Verb::Mset,
-    Verb::Command,
+    Verb::Get, Verb::Gat, Verb::Set, Verb::Add, Verb::Replace, Verb::Append, Verb::Incr, Verb::Decr,
+    Verb::Delete, Verb::Touch, Verb::Version, Verb::Hget, Verb::Hset, Verb::Mset, Verb::Command,
 ];
 
 /// The properties of memcached's text protocol.

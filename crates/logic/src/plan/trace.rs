@@ -82,19 +82,10 @@ impl TraceReplay {
 }
 
 /// The operations that rows of traces have.
+#[rustfmt::skip]
 pub const TRACE_VERBS: [Verb; 12] = [
-    Verb::Get,
-    Verb::Gets,
-    Verb::Set,
-    Verb::Add,
-    Verb::Replace,
-    Verb::Append,
-    Verb::Prepend,
-    Verb::Cas,
-    Verb::Incr,
-    Verb::Decr,
-    Verb::Delete,
-    Verb::Touch,
+    Verb::Get, Verb::Gets, Verb::Set, Verb::Add, Verb::Replace, Verb::Append, Verb::Prepend, Verb::Cas,
+    Verb::Incr, Verb::Decr, Verb::Delete, Verb::Touch,
 ];
 
 /// Due times of the requests of a trace.

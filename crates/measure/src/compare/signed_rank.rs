@@ -15,19 +15,10 @@ const EFFICIENCY: f64 = 0.955;
 /// 7 %: number of pairs, greatest sum of ranks that is significant, change. By simulation of 100,000 experiments each with normal
 /// differences (60,000 from ten pairs on): the test finds a change where the Walsh average of that place, counted from 0, is
 /// above 0.
+#[rustfmt::skip]
 const FACTORS: [(usize, usize, f64); 12] = [
-    (7, 2, 1.332),
-    (8, 1, 1.548),
-    (8, 2, 1.409),
-    (8, 3, 1.250),
-    (9, 1, 1.614),
-    (9, 2, 1.478),
-    (9, 3, 1.325),
-    (10, 2, 1.537),
-    (10, 3, 1.390),
-    (10, 4, 1.306),
-    (11, 3, 1.440),
-    (11, 4, 1.361),
+    (7, 2, 1.332), (8, 1, 1.548), (8, 2, 1.409), (8, 3, 1.250), (9, 1, 1.614), (9, 2, 1.478), (9, 3, 1.325),
+    (10, 2, 1.537), (10, 3, 1.390), (10, 4, 1.306), (11, 3, 1.440), (11, 4, 1.361),
 ];
 
 /// Statistics of paired differences.

@@ -17,20 +17,10 @@ const COUNTERS: &[&str] = &["total_commands_processed", "total_connections_recei
 const COMMANDS_MAX: usize = 32;
 
 /// Commands that the reader sends itself; their times are left out.
+#[rustfmt::skip]
 const OWN_COMMANDS: &[&str] = &[
-    "info",
-    "config|get",
-    "config",
-    "auth",
-    "hello",
-    "select",
-    "slowlog|len",
-    "slowlog|get",
-    "slowlog",
-    "latency|latest",
-    "latency|histogram",
-    "latency",
-    "cluster|slot-stats",
+    "info", "config|get", "config", "auth", "hello", "select", "slowlog|len", "slowlog|get", "slowlog",
+    "latency|latest", "latency|histogram", "latency", "cluster|slot-stats",
 ];
 
 /// Commands that execute other commands, which are counted too.

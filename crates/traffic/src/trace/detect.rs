@@ -9,13 +9,9 @@ use crate::trace::row::Found;
 const LOOKED_AT_MAX: usize = 32;
 
 /// Formats of lines in the order in which they are tried: those with stricter lines first.
+#[rustfmt::skip]
 const OF_LINES: [Format; 7] = [
-    Format::Monitor,
-    Format::Watch,
-    Format::Metadump,
-    Format::Twitter,
-    Format::Kvcache,
-    Format::Cdn,
+    Format::Monitor, Format::Watch, Format::Metadump, Format::Twitter, Format::Kvcache, Format::Cdn,
     Format::Csv(None),
 ];
 

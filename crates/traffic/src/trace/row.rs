@@ -106,18 +106,10 @@ pub fn is_key(key: &[u8]) -> bool {
 }
 
 /// The operations of Twitter's traces; those of libCacheSim's twr are numbered from 1 in this order.
+#[rustfmt::skip]
 pub(super) const VERBS: [Verb; 11] = [
-    Verb::Get,
-    Verb::Gets,
-    Verb::Set,
-    Verb::Add,
-    Verb::Cas,
-    Verb::Replace,
-    Verb::Append,
-    Verb::Prepend,
-    Verb::Delete,
-    Verb::Incr,
-    Verb::Decr,
+    Verb::Get, Verb::Gets, Verb::Set, Verb::Add, Verb::Cas, Verb::Replace, Verb::Append, Verb::Prepend,
+    Verb::Delete, Verb::Incr, Verb::Decr,
 ];
 
 /// The operation of [`VERBS`] with this name.
