@@ -4,6 +4,7 @@
 pub(crate) mod choice;
 pub mod dial;
 pub mod epoll;
+#[cfg(any(test, feature = "testing"))]
 pub mod sim;
 mod sockets;
 pub mod stamps;
