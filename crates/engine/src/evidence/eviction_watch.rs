@@ -100,14 +100,11 @@ impl EvictionWatch {
 
 #[cfg(test)]
 mod tests {
-    use pummel_measure::evidence::facts::Facts;
-    use pummel_measure::evidence::redis::OwnWork;
-
     use super::*;
 
     /// The counters of a server that has evicted this many records.
     fn report(evictions: u64) -> ServerReport {
-        ServerReport { at: evictions, facts: Facts::default(), own: OwnWork::default() }
+        ServerReport { at: evictions, ..ServerReport::default() }
     }
 
     fn reading(before: &ServerReport, after: &ServerReport) -> ServerReading {

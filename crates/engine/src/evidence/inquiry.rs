@@ -42,7 +42,7 @@ pub struct StatisticsInquiry {
 }
 
 /// The facts that a server reported in one reading.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ServerReport {
     /// Time at which the reply was read, on the monotonic clock.
     pub at: Nanos,
@@ -50,6 +50,8 @@ pub struct ServerReport {
     pub facts: Facts,
     /// The work that the inquiry itself has caused at the server so far.
     pub own: OwnWork,
+    /// The server's settings; empty where it does not report them.
+    pub settings: Facts,
 }
 
 /// Questions to one server, and its answers.
@@ -189,7 +191,9 @@ impl StatisticsInquiry {
     pub fn take(&mut self, server: usize) -> Result<ServerReport, String> {
         let side = &mut self.sides[server];
         side.wanted = false;
-        side.report.take().ok_or_else(|| match &side.trouble {
+        let settings = || side.settings.clone().unwrap_or_default();
+        let report = side.report.take().map(|report| ServerReport { settings: settings(), ..report });
+        report.ok_or_else(|| match &side.trouble {
             Some(why) => why.clone(),
             None if side.tries >= TRIES_MAX => {
                 format!("the server was given up after {TRIES_MAX} connections for its statistics")
@@ -199,11 +203,6 @@ impl StatisticsInquiry {
             }
             None => "the server did not let a connection for its statistics in in time".to_owned(),
         })
-    }
-
-    /// The settings of server number `server`; empty where it does not report them.
-    pub fn settings(&self, server: usize) -> Facts {
-        self.sides[server].settings.clone().unwrap_or_default()
     }
 
     /// Opens the connections that are closed. Whatever kept one from being open is tried once more.
@@ -381,7 +380,7 @@ impl StatisticsInquiry {
             (Question::Info, Ok(facts)) if facts.is_empty() => self.ask_plainly(number),
             (_, Ok(mut facts)) => {
                 facts.add_all(&std::mem::take(&mut side.beside));
-                side.report = Some(ServerReport { at: read, facts, own });
+                side.report = Some(ServerReport { at: read, facts, own, settings: Facts::default() });
                 side.tries = 0;
                 side.wanted = false;
             }

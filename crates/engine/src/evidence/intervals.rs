@@ -9,14 +9,16 @@ use crate::resolve::Server;
 
 /// The readings of all servers, and the time of the next one.
 pub struct Intervals {
-    every_ns: Nanos,
+    /// Length of an interval, in nanoseconds.
+    pub every_ns: Nanos,
     /// Time at which the measured phase began, on the monotonic clock.
     began: Nanos,
     /// Time at which the next reading is due, on the monotonic clock.
-    next_at: Nanos,
+    pub next_at: Nanos,
     /// The last report of each server.
     last: Vec<Option<ServerReport>>,
-    stats: Vec<ServerStats>,
+    /// The intervals of all servers.
+    pub stats: Vec<ServerStats>,
 }
 
 impl Intervals {
@@ -41,16 +43,6 @@ impl Intervals {
     pub fn begin(&mut self, now: Nanos) {
         self.began = now;
         self.next_at = now.saturating_add(self.every_ns);
-    }
-
-    /// Time at which the next reading is due, on the monotonic clock.
-    pub fn next_at(&self) -> Nanos {
-        self.next_at
-    }
-
-    /// Length of an interval, in nanoseconds.
-    pub fn every_ns(&self) -> Nanos {
-        self.every_ns
     }
 
     /// Sets the time of the next reading to the first multiple of the interval after `now`. Readings that became due
@@ -83,24 +75,17 @@ impl Intervals {
     pub fn newest(&self) -> Vec<Option<ServerInterval>> {
         self.stats.iter().map(|stats| stats.intervals.last().cloned()).collect()
     }
-
-    /// Returns the intervals of all servers.
-    pub fn into_stats(self) -> Vec<ServerStats> {
-        self.stats
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use pummel_logic::time::SECOND;
-    use pummel_measure::evidence::facts::Facts;
-    use pummel_measure::evidence::redis::OwnWork;
 
     use super::*;
     use crate::resolve::Sources;
 
     fn report(at: Nanos) -> ServerReport {
-        ServerReport { at, facts: Facts::default(), own: OwnWork::default() }
+        ServerReport { at, ..ServerReport::default() }
     }
 
     #[test]
@@ -108,14 +93,14 @@ mod tests {
         let server = Server::resolve("127.0.0.1:1", &Sources::default()).unwrap();
         let mut intervals = Intervals::new(SECOND, &[server]);
         intervals.begin(10 * SECOND);
-        assert_eq!(intervals.next_at(), 11 * SECOND);
+        assert_eq!(intervals.next_at, 11 * SECOND);
         for report in [Some(report(10 * SECOND)), Some(report(11 * SECOND)), None, Some(report(13 * SECOND))]
         {
             intervals.take_in(0, report.as_ref(), |_, _| ServerReading::default());
         }
         intervals.advance(13 * SECOND + SECOND / 2);
-        assert_eq!(intervals.next_at(), 14 * SECOND);
-        let stats = intervals.into_stats().remove(0);
+        assert_eq!(intervals.next_at, 14 * SECOND);
+        let stats = &intervals.stats[0];
         let seen: Vec<_> = stats.intervals.iter().map(|one| (one.start_ns, one.end_ns)).collect();
         assert_eq!((seen, stats.missed), (vec![(0, SECOND), (SECOND, 3 * SECOND)], 1));
     }

@@ -35,17 +35,19 @@ pub struct Moments {
     threads: Vec<AtomicU32>,
 }
 
+/// The state of the moments, and what the run and its observer tell each other beside them.
 #[derive(Debug, Default)]
-struct MomentsState {
+pub struct MomentsState {
     announced: Moment,
     observed: Moment,
-    late: bool,
+    /// Whether the run went on before the observer had looked at a moment.
+    pub late: bool,
     /// Whether a server took connections of the run and then refused them.
-    refused: bool,
-    /// Whether a server has reported an eviction.
-    evicted: bool,
-    /// The reason why no server reports its evictions.
-    unreported: Option<String>,
+    pub refused: bool,
+    /// Whether a server has reported an eviction since the run began.
+    pub evicted: bool,
+    /// The reason why no server reports its evictions; `None` if it is not known.
+    pub unreported: Option<String>,
 }
 
 impl Moments {
@@ -58,7 +60,8 @@ impl Moments {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, MomentsState> {
+    /// The state of the moments, which stays as it is while it is held.
+    pub fn state(&self) -> MutexGuard<'_, MomentsState> {
         self.state.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
@@ -75,21 +78,21 @@ impl Moments {
 
     /// Announces that a moment has come. Moments never go back.
     pub fn announce(&self, moment: Moment) {
-        let mut state = self.lock();
+        let mut state = self.state();
         state.announced = state.announced.max(moment);
         self.changed.notify_all();
     }
 
     /// The last moment that has come.
     pub fn announced(&self) -> Moment {
-        self.lock().announced
+        self.state().announced
     }
 
     /// Waits until the observer has looked at a moment, until `limit` is over, or until `stopped` returns true. The run goes
     /// on then, so that a look that is not over is late.
     pub fn wait_until_observed(&self, moment: Moment, limit: Duration, stopped: &dyn Fn() -> bool) {
         let end = Instant::now() + limit;
-        let mut state = self.lock();
+        let mut state = self.state();
         while state.observed < moment && !stopped() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -101,24 +104,9 @@ impl Moments {
         state.late |= state.observed < moment;
     }
 
-    /// Whether the run went on before the observer had looked at a moment.
-    pub fn is_late(&self) -> bool {
-        self.lock().late
-    }
-
-    /// Notes that a server took connections of the run and then refused them.
-    pub fn note_refusals(&self) {
-        self.lock().refused = true;
-    }
-
-    /// Whether a server took connections of the run and then refused them.
-    pub fn has_refusals(&self) -> bool {
-        self.lock().refused
-    }
-
     /// Waits for a moment after `moment`, and returns the last that has come.
     pub fn wait_for_later(&self, moment: Moment) -> Moment {
-        let mut state = self.lock();
+        let mut state = self.state();
         while state.announced <= moment {
             state = self.changed.wait(state).unwrap_or_else(|broken| broken.into_inner());
         }
@@ -127,35 +115,15 @@ impl Moments {
 
     /// Waits for a moment after `moment`, at most until `limit` is over; `None` where none has come by then.
     pub fn wait_for_later_within(&self, moment: Moment, limit: Duration) -> Option<Moment> {
-        let state = self.lock();
+        let state = self.state();
         let waited = self.changed.wait_timeout_while(state, limit, |state| state.announced <= moment);
         let state = waited.unwrap_or_else(|broken| broken.into_inner()).0;
         Some(state.announced).filter(|&announced| announced > moment)
     }
 
-    /// Records that a server has evicted a record since the run began.
-    pub fn announce_eviction(&self) {
-        self.lock().evicted = true;
-    }
-
-    /// Whether a server was seen to have evicted a record since the run began.
-    pub fn has_evicted(&self) -> bool {
-        self.lock().evicted
-    }
-
-    /// Records the reason why no server reports its evictions.
-    pub fn announce_unreported(&self, why: String) {
-        self.lock().unreported = Some(why);
-    }
-
-    /// The reason why no server reports its evictions; `None` if it is not known.
-    pub fn unreported(&self) -> Option<String> {
-        self.lock().unreported.clone()
-    }
-
     /// Notes that the observer has looked at a moment.
     pub fn set_observed(&self, moment: Moment) {
-        self.lock().observed = moment;
+        self.state().observed = moment;
         self.changed.notify_all();
     }
 }
@@ -191,8 +159,8 @@ mod tests {
             });
             moments.announce(Moment::Before);
             moments.wait_until_observed(Moment::Before, Duration::from_secs(60), &|| false);
-            assert_eq!(moments.lock().observed, Moment::Before);
-            assert!(!moments.is_late());
+            assert_eq!(moments.state().observed, Moment::Before);
+            assert!(!moments.state().late);
         });
         moments.announce(Moment::Open);
         assert_eq!(moments.announced(), Moment::Before, "moments never go back");
@@ -202,7 +170,7 @@ mod tests {
     fn an_observer_that_does_not_come_is_waited_for_no_longer_than_said() {
         let moments = Moments::new(0);
         moments.wait_until_observed(Moment::Before, Duration::from_millis(1), &|| false);
-        assert!(moments.is_late());
+        assert!(moments.state().late);
         moments.wait_until_observed(Moment::Before, Duration::from_secs(600), &|| true);
     }
 

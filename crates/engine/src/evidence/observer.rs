@@ -11,7 +11,6 @@ use std::time::Duration;
 use pummel_logic::plan::{Plan, Route};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
-use pummel_measure::evidence::facts::Facts;
 use pummel_measure::evidence::proc::threads_between;
 use pummel_measure::evidence::provenance::list_of;
 use pummel_measure::evidence::redis::OwnWork;
@@ -225,8 +224,8 @@ impl Observer {
             }
             moments.set_observed(observed);
         }
-        let in_time = !moments.is_late();
-        let limits = if moments.has_refusals() { self.read_limits() } else { Vec::new() };
+        let in_time = !moments.state().late;
+        let limits = if moments.state().refused { self.read_limits() } else { Vec::new() };
         Seen { evidence: self.evidence(in_time), limits }
     }
 
@@ -244,7 +243,7 @@ impl Observer {
             for (limit, side) in limits.iter_mut().zip(&self.asked) {
                 let Some(side) = *side else { continue };
                 match inquiry.take(side) {
-                    Ok(report) => *limit = ConnectionLimit::of(&report.facts, &inquiry.settings(side)),
+                    Ok(report) => *limit = ConnectionLimit::of(&report.facts, &report.settings),
                     Err(_) => is_complete = false,
                 }
             }
@@ -260,7 +259,7 @@ impl Observer {
     fn next_moment(&self, moments: &Moments, observed: Moment) -> Option<Moment> {
         match &self.intervals {
             Some(intervals) if observed == Moment::Before => {
-                let left = intervals.next_at().saturating_sub(clock::now());
+                let left = intervals.next_at.saturating_sub(clock::now());
                 moments.wait_for_later_within(observed, Duration::from_nanos(left))
             }
             _ => match self.eviction_watch.as_ref().and_then(EvictionWatch::next_at) {
@@ -281,11 +280,8 @@ impl Observer {
         note(inquiry.listen(clock::now().saturating_add(SILENCE_NS), &goes_on), &mut self.cannot_ask);
         for (number, side) in self.asked.iter().enumerate() {
             let Some(side) = *side else { continue };
-            let (report, settings) = (inquiry.take(side), inquiry.settings(side));
-            let reading = |before: &ServerReport, after: &ServerReport| {
-                reading_of(self.dialect, before, after, &settings)
-            };
-            evictions.take_in(number, report, reading);
+            let reading = |before: &_, after: &_| reading_of(self.dialect, before, after);
+            evictions.take_in(number, inquiry.take(side), reading);
         }
         if !goes_on() {
             // The warm-up is over. A further round would be over at once, and the next one due.
@@ -293,8 +289,8 @@ impl Observer {
         }
         match evictions.end_round(clock::now()) {
             WatchState::Nothing => {}
-            WatchState::Evicted => watch.moments.announce_eviction(),
-            WatchState::Unreported(why) => watch.moments.announce_unreported(why.clone()),
+            WatchState::Evicted => watch.moments.state().evicted = true,
+            WatchState::Unreported(why) => watch.moments.state().unreported = Some(why.clone()),
         }
     }
 
@@ -302,16 +298,13 @@ impl Observer {
     fn tick(&mut self, watch: &RunWatch<'_>) {
         let (Some(intervals), Some(inquiry)) = (&mut self.intervals, &mut self.inquiry) else { return };
         let goes_on = || watch.moments.announced() <= Moment::Before && !(watch.stopped)();
-        let until = clock::now().saturating_add(SILENCE_NS.min(intervals.every_ns()));
+        let until = clock::now().saturating_add(SILENCE_NS.min(intervals.every_ns));
         inquiry.ask_those_that_answered();
         note(inquiry.listen(until, &goes_on), &mut self.cannot_ask);
         for (number, side) in self.asked.iter().enumerate() {
             let Some(side) = *side else { continue };
-            let (report, settings) = (inquiry.take(side).ok(), inquiry.settings(side));
-            let reading = |before: &ServerReport, after: &ServerReport| {
-                reading_of(self.dialect, before, after, &settings)
-            };
-            intervals.take_in(number, report.as_ref(), reading);
+            let reading = |before: &_, after: &_| reading_of(self.dialect, before, after);
+            intervals.take_in(number, inquiry.take(side).ok().as_ref(), reading);
         }
         intervals.advance(clock::now());
         watch.newest.leave(intervals.newest());
@@ -320,24 +313,12 @@ impl Observer {
     /// Lets an interval begin or end with what was seen before or after the measured phases.
     fn note_interval(&mut self, observation: fn(&Observer) -> Option<&Observation>) {
         let Some(mut intervals) = self.intervals.take() else { return };
-        for (number, server) in
-            observation(self).iter().flat_map(|observation| observation.servers.iter().enumerate())
-        {
-            let settings = self.settings_of(number);
-            let reading = |before: &ServerReport, after: &ServerReport| {
-                reading_of(self.dialect, before, after, &settings)
-            };
+        let servers = observation(self).into_iter().flat_map(|observation| &observation.servers);
+        for (number, server) in servers.enumerate() {
+            let reading = |before: &_, after: &_| reading_of(self.dialect, before, after);
             intervals.take_in(number, server.report.as_ref().ok(), reading);
         }
         self.intervals = Some(intervals);
-    }
-
-    /// The settings that a server reported; none where it is not asked here.
-    fn settings_of(&self, number: usize) -> Facts {
-        match (&self.inquiry, self.asked[number]) {
-            (Some(inquiry), Some(side)) => inquiry.settings(side),
-            _ => Facts::default(),
-        }
     }
 
     /// Opens the connections to the servers, for as long as nothing waits for it.
@@ -449,7 +430,7 @@ impl Observer {
             servers_are_local: Some(self.servers_are_local),
             ..self.machine.between(before.machine, after.machine)
         };
-        let server_stats = self.intervals.map(Intervals::into_stats).unwrap_or_default();
+        let server_stats = self.intervals.map_or(Vec::new(), |intervals| intervals.stats);
         Some(Evidence { servers, machines: vec![machine], server_stats, ..Evidence::default() })
     }
 
@@ -460,7 +441,6 @@ impl Observer {
         in_time: bool,
     ) -> ServerEvidence {
         let is_in_time = in_time && before.is_in_time && after.is_in_time;
-        let settings = self.settings_of(number);
         let mut evidence =
             ServerEvidence { address: self.servers[number].name().to_owned(), ..ServerEvidence::default() };
         // Counters of sockets that are gone are gone with them.
@@ -468,7 +448,7 @@ impl Observer {
             before.listen_drops.zip(after.listen_drops).map(|(before, after)| after.saturating_sub(before));
         match (before.report, after.report) {
             (Ok(before), Ok(after)) => {
-                let mut reading = reading_of(self.dialect, &before, &after, &settings);
+                let mut reading = reading_of(self.dialect, &before, &after);
                 // The count of our own requests is entered where it belongs to the same time as the server's.
                 reading.our_requests = (is_in_time && reading.is_whole()).then_some(0);
                 evidence.reading = Some(reading);
@@ -498,12 +478,7 @@ impl Observer {
     }
 }
 
-fn reading_of(
-    dialect: Dialect,
-    before: &ServerReport,
-    after: &ServerReport,
-    settings: &Facts,
-) -> ServerReading {
+fn reading_of(dialect: Dialect, before: &ServerReport, after: &ServerReport) -> ServerReading {
     let span_ns = after.at.saturating_sub(before.at);
     let own = OwnWork {
         commands: after.own.commands - before.own.commands,
@@ -511,9 +486,9 @@ fn reading_of(
     };
     match dialect {
         Dialect::Text | Dialect::Binary => {
-            memcached::reading(&before.facts, &after.facts, settings, span_ns, own.connections)
+            memcached::reading(&before.facts, &after.facts, &after.settings, span_ns, own.connections)
         }
-        Dialect::Resp => redis::reading(&before.facts, &after.facts, settings, span_ns, own),
+        Dialect::Resp => redis::reading(&before.facts, &after.facts, &after.settings, span_ns, own),
     }
 }
 

@@ -7,10 +7,7 @@ use std::io;
 #[derive(Debug)]
 pub enum ConnectError {
     /// A server's name has none of the accepted forms.
-    ServerForm {
-        /// The text in the Plan.
-        server: String,
-    },
+    ServerForm(String),
     /// The name service does not know the host, or does not answer.
     Unresolved {
         /// The text in the Plan.
@@ -19,20 +16,11 @@ pub enum ConnectError {
         error: io::Error,
     },
     /// The kernel does not accept the path of a unix socket.
-    SocketPath {
-        /// The text in the Plan.
-        server: String,
-    },
+    SocketPath(String),
     /// The text of a source is no IP address.
-    SourceForm {
-        /// The text in the Plan.
-        source: String,
-    },
+    SourceForm(String),
     /// No source address is of the kind (IPv4 or IPv6) of any address of the server.
-    SourceKind {
-        /// Name of the server.
-        server: String,
-    },
+    SourceKind(String),
     /// The system allows fewer descriptors than the connections need.
     Descriptors {
         /// Number of connections asked for.
@@ -47,7 +35,7 @@ pub enum ConnectError {
 impl fmt::Display for ConnectError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ConnectError::ServerForm { server } => write!(
+            ConnectError::ServerForm(server) => write!(
                 out,
                 "{server:?} is no server: use HOST:PORT, [IPV6]:PORT with a port from 1 to 65535, or the path \
                  of a unix socket, which begins with /"
@@ -56,15 +44,15 @@ impl fmt::Display for ConnectError {
                 out,
                 "the host of {server:?} could not be resolved ({error}): check the name, or use an IP address"
             ),
-            ConnectError::SocketPath { server } => write!(
+            ConnectError::SocketPath(server) => write!(
                 out,
                 "{server:?} cannot be the path of a unix socket: the kernel takes up to 107 bytes; use a \
                  shorter path, for example through a symbolic link"
             ),
-            ConnectError::SourceForm { source } => {
+            ConnectError::SourceForm(source) => {
                 write!(out, "{source:?} is no source address: use an IPv4 or IPv6 address of this machine")
             }
-            ConnectError::SourceKind { server } => write!(
+            ConnectError::SourceKind(server) => write!(
                 out,
                 "no source address can reach {server:?}: one is IPv4 and the other IPv6; give a source of the \
                  server's kind"

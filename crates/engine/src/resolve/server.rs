@@ -23,8 +23,7 @@ impl Sources {
     /// # Errors
     /// Returns [`ConnectError::SourceForm`] for the first text that is not an IP address.
     pub fn parse(texts: &[String]) -> Result<Sources, ConnectError> {
-        let parse =
-            |text: &String| text.parse().map_err(|_| ConnectError::SourceForm { source: text.clone() });
+        let parse = |text: &String| text.parse().map_err(|_| ConnectError::SourceForm(text.clone()));
         Ok(Sources { addresses: texts.iter().map(parse).collect::<Result<_, _>>()? })
     }
 
@@ -75,10 +74,10 @@ impl Server {
     pub fn resolve(name: &str, sources: &Sources) -> Result<Server, ConnectError> {
         let server = || name.to_string();
         let address = if name.starts_with('/') {
-            Address::unix(Path::new(name)).map_err(|_| ConnectError::SocketPath { server: server() })?;
+            Address::unix(Path::new(name)).map_err(|_| ConnectError::SocketPath(server()))?;
             ServerAddress::Unix(PathBuf::from(name))
         } else {
-            let (host, port) = split(name).ok_or_else(|| ConnectError::ServerForm { server: server() })?;
+            let (host, port) = split(name).ok_or_else(|| ConnectError::ServerForm(server()))?;
             let found = (host, port)
                 .to_socket_addrs()
                 .map_err(|error| ConnectError::Unresolved { server: server(), error })?;
@@ -94,7 +93,7 @@ impl Server {
             }
             addresses.retain(|address| sources.reaches(address));
             if addresses.is_empty() {
-                return Err(ConnectError::SourceKind { server: server() });
+                return Err(ConnectError::SourceKind(server()));
             }
             ServerAddress::Tcp(addresses)
         };
@@ -242,18 +241,18 @@ mod tests {
             ["", "localhost", ":11211", "host:", "host:0", "host:65536", "host:+80", "::1:11211", "[::1]"]
         {
             let error = without_source(name).unwrap_err();
-            assert!(matches!(error, ConnectError::ServerForm { .. }), "{name}: {error}");
+            assert!(matches!(error, ConnectError::ServerForm(_)), "{name}: {error}");
             assert!(error.to_string().contains("HOST:PORT"));
         }
         for name in ["[host]:80", "[::1:80", "::1]:80", "[]:80"] {
-            assert!(matches!(without_source(name), Err(ConnectError::ServerForm { .. })), "{name}");
+            assert!(matches!(without_source(name), Err(ConnectError::ServerForm(_))), "{name}");
         }
     }
 
     #[test]
     fn a_path_that_is_too_long_for_a_socket_is_refused() {
         let name = format!("/{}", "x".repeat(200));
-        assert!(matches!(without_source(&name), Err(ConnectError::SocketPath { .. })));
+        assert!(matches!(without_source(&name), Err(ConnectError::SocketPath(_))));
     }
 
     #[test]
@@ -308,7 +307,7 @@ mod tests {
     #[test]
     fn a_source_of_the_other_kind_is_refused() {
         let error = Server::resolve("127.0.0.1:7", &sources(&["::1"])).unwrap_err();
-        assert!(matches!(error, ConnectError::SourceKind { .. }));
+        assert!(matches!(error, ConnectError::SourceKind(_)));
         assert!(Sources::parse(&["eth0".to_string()]).unwrap_err().to_string().contains("\"eth0\""));
     }
 }

@@ -214,13 +214,13 @@ impl<'a> RunContext<'a> {
 
     /// Whether a server has evicted a record since the run began.
     pub(super) fn has_seen_eviction(&self) -> bool {
-        self.observer.as_ref().is_some_and(|observer| observer.moments.has_evicted())
+        self.observer.as_ref().is_some_and(|observer| observer.moments.state().evicted)
     }
 
     /// The reason why no server reports its evictions, if a warm-up waits for one.
     pub(super) fn unreported_evictions(&self) -> Option<String> {
         let observer = self.observer.as_ref().filter(|_| self.plan.adaptive.first_eviction)?;
-        observer.moments.unreported()
+        observer.moments.state().unreported.clone()
     }
 
     /// The measured phase whose end another process finds while it runs; `None` if there is none.

@@ -251,7 +251,7 @@ impl ObserverThread<'_, '_> {
     /// asked for their limits of connections.
     fn seen(self, our_requests: OurRequests, asks_limits: bool) -> Seen {
         if asks_limits {
-            self.end.0.note_refusals();
+            self.end.0.state().refused = true;
         }
         drop(self.end);
         // An observer that panicked has said so on standard error; the measurement is what it is without it.

@@ -66,8 +66,7 @@ fn call(name: &str, number: c_ulong, data: *mut c_void) -> io::Result<()> {
     let socket = new_socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
     // SAFETY: `request` is at least as long as `struct ifreq`, its name ends with a zero, and its pointer is to words of the
     // callers that are longer than every structure that their calls stand for: the kernel writes no more than that.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), number as _, std::ptr::from_mut(&mut request)) })?;
-    Ok(())
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), number as _, std::ptr::from_mut(&mut request)) }).map(drop)
 }
 
 /// Number of the call for a card's setting of packet stamps (linux/sockios.h).

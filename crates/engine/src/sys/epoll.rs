@@ -79,8 +79,8 @@ impl Poller {
         // SAFETY: `event` is valid for reads; both descriptors are open.
         check(unsafe {
             libc::epoll_ctl(self.fd.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event)
-        })?;
-        Ok(())
+        })
+        .map(drop)
     }
 
     /// Checks for readiness, or waits without a limit if `endless` is set. Returns the number of reports.
@@ -165,8 +165,8 @@ impl Alarm {
         // SAFETY: `timer` is valid for reads; the old setting is not asked for.
         check(unsafe {
             libc::timerfd_settime(self.fd.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &timer, ptr::null_mut())
-        })?;
-        Ok(())
+        })
+        .map(drop)
     }
 }
 

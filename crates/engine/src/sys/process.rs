@@ -57,8 +57,7 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     // SAFETY: `cpu` is below the number of bits in the set.
     unsafe { libc::CPU_SET(cpu, &mut set) };
     // SAFETY: `set` is valid for reads of its size; 0 names the calling thread.
-    check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })?;
-    Ok(())
+    check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) }).map(drop)
 }
 
 /// The CPUs that the calling thread may run on, in ascending order.
@@ -98,8 +97,7 @@ pub fn online_cpus() -> usize {
 /// Returns the error of `prctl`, which a seccomp filter may refuse with EPERM.
 pub fn sharpen_timers() -> io::Result<()> {
     // SAFETY: PR_SET_TIMERSLACK takes a plain number and touches no memory.
-    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) })?;
-    Ok(())
+    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) }).map(drop)
 }
 
 /// Raises the soft limit of open descriptors to `needed` if it is lower.
@@ -213,8 +211,7 @@ pub fn refuse_call(number: libc::c_long, errno: i32) -> io::Result<()> {
     // SAFETY: this option takes plain numbers.
     check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
     // SAFETY: `program` describes `steps`, and both live until the call returns.
-    check(unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) })?;
-    Ok(())
+    check(unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) }).map(drop)
 }
 
 #[cfg(test)]

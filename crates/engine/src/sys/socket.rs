@@ -44,8 +44,7 @@ pub fn datagram_socket() -> io::Result<OwnedFd> {
 /// Returns the error of `bind`: EADDRNOTAVAIL when this machine lacks the address, EADDRINUSE when its port is taken.
 pub fn bind(socket: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
     // SAFETY: the pointer and the length describe the address inside `address`.
-    check(unsafe { libc::bind(socket.as_raw_fd(), address.raw(), address.len_bytes) })?;
-    Ok(())
+    check(unsafe { libc::bind(socket.as_raw_fd(), address.raw(), address.len_bytes) }).map(drop)
 }
 
 /// Connects a socket, or begins to connect it (EINPROGRESS).
@@ -56,8 +55,7 @@ pub fn bind(socket: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
 /// full.
 pub fn connect(socket: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
     // SAFETY: the pointer and the length describe the address inside `address`.
-    check(unsafe { libc::connect(socket.as_raw_fd(), address.raw(), address.len_bytes) })?;
-    Ok(())
+    check(unsafe { libc::connect(socket.as_raw_fd(), address.raw(), address.len_bytes) }).map(drop)
 }
 
 pub(super) fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
@@ -65,8 +63,8 @@ pub(super) fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, v
     // SAFETY: the pointer and the length describe `value`.
     check(unsafe {
         libc::setsockopt(socket.as_raw_fd(), level, name, ptr::from_ref(value).cast(), len_bytes)
-    })?;
-    Ok(())
+    })
+    .map(drop)
 }
 
 /// Asks for an option of whatever has this descriptor's number now, and returns the length of the answer. The call reads the state

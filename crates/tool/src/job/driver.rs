@@ -116,8 +116,8 @@ fn tls_usage(options: &TlsOptions, error: &TlsError) -> UsageError {
     let (flag, value) = match error {
         TlsError::Unreadable { path, .. } | TlsError::Content { path, .. } => (flags_of(path), path),
         TlsError::Identity { key, .. } => (flags_of(key), key),
-        TlsError::Name { name } => ("--tls-server-name".to_owned(), name),
-        TlsError::NoAuthorities | TlsError::Half | TlsError::Nameless { .. } | TlsError::TwoNames { .. } => {
+        TlsError::Name(name) => ("--tls-server-name".to_owned(), name),
+        TlsError::NoAuthorities | TlsError::Half | TlsError::Nameless(_) | TlsError::TwoNames { .. } => {
             return UsageError::Missing(format!("--tls: {error}"));
         }
     };

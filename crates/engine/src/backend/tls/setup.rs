@@ -104,15 +104,9 @@ pub enum TlsError {
     /// The system has no certificates of authorities.
     NoAuthorities,
     /// A name is neither one of the domain name system nor an IP address.
-    Name {
-        /// Name that was given.
-        name: String,
-    },
+    Name(String),
     /// A unix socket has no name that a certificate could be for.
-    Nameless {
-        /// Name of the server.
-        server: String,
-    },
+    Nameless(String),
     /// Servers with different names are at one address, so that it is not known which name is to be proved there.
     TwoNames {
         /// Names of the servers.
@@ -139,10 +133,10 @@ impl fmt::Display for TlsError {
                 "this system has no certificates of authorities to check servers with: give a file with those of \
                  the servers' authority, or install the package ca-certificates",
             ),
-            TlsError::Name { name } => {
+            TlsError::Name(name) => {
                 write!(to, "{name:?} is no name for a certificate: use a host name or an IP address")
             }
-            TlsError::Nameless { server } => write!(
+            TlsError::Nameless(server) => write!(
                 to,
                 "{server:?} is a unix socket, which has no name that a certificate could be for: say which name \
                  the server's certificate has"
@@ -227,7 +221,7 @@ impl Names {
         let mut names: HashMap<SocketAddr, ServerName<'static>> = HashMap::new();
         for server in servers {
             let Some(host) = server.host() else {
-                return Err(TlsError::Nameless { server: server.name().to_owned() });
+                return Err(TlsError::Nameless(server.name().to_owned()));
             };
             let name = parse_name(host)?;
             for &address in server.socket_addresses() {
@@ -246,7 +240,7 @@ fn parse_name(name: &str) -> Result<ServerName<'static>, TlsError> {
     if let Ok(address) = name.parse::<IpAddr>() {
         return Ok(ServerName::IpAddress(address.into()));
     }
-    ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name { name: name.to_owned() })
+    ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name(name.to_owned()))
 }
 
 /// The certificates of a file as authorities.
@@ -424,10 +418,10 @@ mod tests {
             let servers: Vec<Server> = names.iter().map(|name| server(name)).collect();
             Setup::new(&insecure(), &servers).unwrap_err()
         };
-        assert!(matches!(refused(&["/run/memcached.sock"]), TlsError::Nameless { .. }));
+        assert!(matches!(refused(&["/run/memcached.sock"]), TlsError::Nameless(_)));
         assert!(matches!(refused(&["127.0.0.1:7", "localhost:7"]), TlsError::TwoNames { .. }));
         let options = TlsOptions { server_name: Some("no name".to_owned()), ..insecure() };
-        assert!(matches!(Setup::new(&options, &[]), Err(TlsError::Name { .. })));
+        assert!(matches!(Setup::new(&options, &[]), Err(TlsError::Name(_))));
     }
 
     #[test]
