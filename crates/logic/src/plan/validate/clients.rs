@@ -1,6 +1,5 @@
 //! Checks that the clients can work as the Plan says: their groups, clients that come and go, clients with windows of objects.
 
-use std::fmt::Display;
 
 use super::field::Field;
 use super::invalid::{CLIENTS_MAX, DEPTH_MAX, Invalid, NUMBER_MAX, refuse, refuse_if, shape, share, within};
@@ -25,9 +24,8 @@ const THREADS_MAX: u64 = 1_024;
 pub fn groups(plan: &Plan) -> Result<(), Invalid> {
     refuse_if(plan.groups.is_empty(), Field::Groups, "[]", "expected at least one group")?;
     for (index, group) in plan.groups.iter().enumerate() {
-        if plan.groups[..index].iter().any(|other| other.name == group.name) {
-            return refuse(Field::GroupName.of(index), &group.name, "each name is accepted once");
-        }
+        let is_second = plan.groups[..index].iter().any(|other| other.name == group.name);
+        refuse_if(is_second, Field::GroupName.of(index), &group.name, "each name is accepted once")?;
         self::group(index, group)?;
     }
     let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
@@ -86,15 +84,14 @@ fn has_calls(group: &Group) -> bool {
 
 /// Refuses styles that exclude other choices, and blocks of more clients than one server has.
 pub fn style(plan: &Plan) -> Result<(), Invalid> {
-    if plan.data.style.values == ValueStyle::Fresh && plan.verify > 0.0 {
-        let expected = "expected 0 where values are drawn for every write";
-        return refuse(Field::Verify, plan.verify, expected);
-    }
-    if plan.data.style.field_bytes.is_some() && !plan.protocol.is_resp() {
-        return refuse(Field::FieldBytes, "", "expected hashes only with RESP");
-    }
+    let (style, checks) = (&plan.data.style, plan.verify > 0.0);
+    let expected = "expected 0 where values are drawn for every write";
+    refuse_if(checks && style.values == ValueStyle::Fresh, Field::Verify, plan.verify, expected)?;
+    let has_hashes = style.field_bytes.is_some();
+    let expected = "expected hashes only with RESP";
+    refuse_if(has_hashes && !plan.protocol.is_resp(), Field::FieldBytes, "", expected)?;
     let expected = "expected 0 where requests are replayed: their values are not those of records";
-    refuse_if(plan.verify > 0.0 && plan.replays(), Field::Verify, plan.verify, expected)?;
+    refuse_if(checks && plan.replays(), Field::Verify, plan.verify, expected)?;
     let own = |phase: &Phase| matches!(phase.work, Work::Replay(_) | Work::Delete(_));
     let has_policy = |group: &Group| {
         let elsewhere_too = ClientPolicy {
@@ -188,17 +185,14 @@ fn spawns(index: usize, churn: &ChurningClients) -> Result<(), Invalid> {
 /// Refuses a sequence that mcperf could not ask for; no option of `pummel run` asks for one.
 fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Sequence) -> Result<(), Invalid> {
     let path = Field::Sequence.of(index);
-    let wrong = |value: &dyn Display, expected: &str| refuse(path, value, expected);
     let one_op = |phase: &Phase| matches!(&phase.work, Work::Mix(mix) if mix.ops.len() == 1);
     if plan.protocol != Protocol::Text || !plan.phases.iter().all(one_op) || plan.verify > 0.0 {
         let why = "a sequence is accepted only in the text protocol, with one operation in each phase, without loading, \
                    and unchecked";
-        return wrong(&"", why);
+        return refuse(path, "", why);
     }
-    if plan.engine.threads != 1 {
-        let why = "a sequence is accepted only on one thread, since keys are counted there";
-        return wrong(&plan.engine.threads, why);
-    }
+    let why = "a sequence is accepted only on one thread, since keys are counted there";
+    refuse_if(plan.engine.threads != 1, path, plan.engine.threads, why)?;
     let expiry = &plan.data.expiry_s;
     let jitter = plan.data.style.expiry_jitter_percent;
     refuse_if(jitter > 0, Field::ExpiryJitter, jitter, "expected 0 with a sequence")?;
@@ -206,12 +200,11 @@ fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Seque
     {
         return refuse(Field::Expiry, expiry, "expected a whole number from 0 to 2147483647");
     }
-    if plan.data.key_prefix.len() + 16 > KEY_SIZE_MAX as usize {
-        return wrong(&plan.data.key_prefix, "expected a prefix of up to 234 bytes");
-    }
-    if sequence.bogus && !plan.mixes().all(|(_, mix)| mix.ops[0].0 == Verb::Set) {
-        return wrong(&"bogus", "the word xxx is accepted in place of set alone");
-    }
+    let prefix = &plan.data.key_prefix;
+    let is_long = prefix.len() + 16 > KEY_SIZE_MAX as usize;
+    refuse_if(is_long, path, prefix, "expected a prefix of up to 234 bytes")?;
+    let sets = plan.mixes().all(|(_, mix)| mix.ops[0].0 == Verb::Set);
+    refuse_if(sequence.bogus && !sets, path, "bogus", "the word xxx is accepted in place of set alone")?;
     let spawns = match churn.spawns {
         Spawns::Drawn(gap) => Some(gap),
         Spawns::Closed | Spawns::Open { .. } => None,
@@ -222,22 +215,18 @@ fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Seque
             Gap::Uniform(low, high) => [low, high],
         };
         if let Some(bound) = bounds.iter().find(|bound| !(bound.is_finite() && **bound > 0.0)) {
-            return wrong(bound, "expected numbers above 0");
+            return refuse(path, bound, "expected numbers above 0");
         }
-        if bounds[1] < bounds[0] {
-            return wrong(&bounds[1], &format!("expected numbers from {} on", bounds[0]));
-        }
+        let expected = format!("expected numbers from {} on", bounds[0]);
+        refuse_if(bounds[1] < bounds[0], path, bounds[1], expected)?;
     }
     let requests = plan.phases.iter().filter_map(|phase| phase.stop.requests).max().unwrap_or(NUMBER_MAX);
     let stores = plan.mixes().any(|(_, mix)| mix.ops[0].0.stores());
-    if stores && plan.phases.len() > 1 && matches!(sequence.sizes, Gap::Rising(_)) {
-        let expected = "expected one phase where sizes rise: they rise on from one phase to the next";
-        return wrong(&"sizes", expected);
-    }
-    if stores && largest(sequence.sizes, requests) >= SIZE_MAX_BYTES {
-        return wrong(&"sizes", &format!("expected sizes up to {} bytes", SIZE_MAX_BYTES - 1));
-    }
-    Ok(())
+    let rise_on = plan.phases.len() > 1 && matches!(sequence.sizes, Gap::Rising(_));
+    let expected = "expected one phase where sizes rise: they rise on from one phase to the next";
+    refuse_if(stores && rise_on, path, "sizes", expected)?;
+    let expected = format!("expected sizes up to {} bytes", SIZE_MAX_BYTES - 1);
+    refuse_if(stores && largest(sequence.sizes, requests) >= SIZE_MAX_BYTES, path, "sizes", expected)
 }
 
 /// The greatest weight of a set, a get or a range of lengths.

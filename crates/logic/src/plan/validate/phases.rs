@@ -107,19 +107,16 @@ fn trace(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Invalid> 
     let files = replay.paths.len();
     let expected = format!("expected 1 to {FILES_MAX} files");
     refuse_if(files == 0 || files > FILES_MAX, of(Field::Trace), files, expected)?;
-    if replay.paths.iter().any(|path| path == "-") && (files > 1 || replay.passes != 1) {
-        return refuse(of(Field::Trace), "-", "standard input is accepted alone, and once");
-    }
+    let reads_again = replay.paths.iter().any(|path| path == "-") && (files > 1 || replay.passes != 1);
+    refuse_if(reads_again, of(Field::Trace), "-", "standard input is accepted alone, and once")?;
     if let TracePace::Trace { speed } = replay.pace
         && !(SPEEDS.0..=SPEEDS.1).contains(&speed)
     {
         return refuse(of(Field::TraceSpeed), speed, "expected a speed from 0.000001 to 1000000");
     }
     part(of(Field::TraceSample), replay.sample)?;
-    if replay.amplify == 0 || replay.amplify > AMPLIFY_MAX {
-        let expected = format!("expected 1 to {AMPLIFY_MAX} requests for each row");
-        return refuse(of(Field::TraceAmplify), replay.amplify, expected);
-    }
+    let (copies, expected) = (replay.amplify, format!("expected 1 to {AMPLIFY_MAX} requests for each row"));
+    refuse_if(!(1..=AMPLIFY_MAX).contains(&copies), of(Field::TraceAmplify), copies, expected)?;
     if let Some(to_ns) = replay.to_ns.filter(|to_ns| *to_ns <= replay.from_ns) {
         let expected =
             format!("expected a time above {}, at which the rows begin", typed_time(replay.from_ns));
@@ -127,9 +124,8 @@ fn trace(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Invalid> 
     }
     let expected = "endless passes are accepted with a time or a number of requests only";
     refuse_if(replay.passes == 0 && stop == Stop::default(), of(Field::TracePasses), 0, expected)?;
-    if replay.value_max_bytes > VALUE_MAX_BYTES {
-        return refuse(of(Field::TraceValueMax), replay.value_max_bytes, "expected at most 128 MiB");
-    }
+    let value_max = replay.value_max_bytes;
+    refuse_if(value_max > VALUE_MAX_BYTES, of(Field::TraceValueMax), value_max, "expected at most 128 MiB")?;
     fills(index, replay)
 }
 
@@ -167,17 +163,9 @@ pub fn trace_fits(plan: &Plan) -> Result<(), Invalid> {
     let Work::Trace(first) = &plan.phases[index].work else {
         unreachable!("the phase was chosen by its work")
     };
+    let expected = "the same trace is accepted in all phases behind the first replay";
     for phase in &plan.phases[index + 1..] {
-        match &phase.work {
-            Work::Trace(other) if other == first => {}
-            _ => {
-                return refuse(
-                    path,
-                    &phase.name,
-                    "the same trace is accepted in all phases behind the first replay",
-                );
-            }
-        }
+        refuse_if(phase.work != plan.phases[index].work, path, &phase.name, expected)?;
     }
     let is_last = |at: usize| at + 1 == plan.phases.len();
     let is_cut = |at: usize| match first.pace {
@@ -201,8 +189,6 @@ pub fn trace_fits(plan: &Plan) -> Result<(), Invalid> {
     refuse_if(plan.route != Route::All, Field::Route, plan.route.name(), expected)?;
     let expected = "expected 0 where a trace is replayed: its values are not those of records";
     refuse_if(plan.verify > 0.0, Field::Verify, plan.verify, expected)?;
-    if group.churn.is_some() || group.policy != crate::plan::ClientPolicy::default() {
-        return refuse(path, &group.name, "expected clients that stay where a trace is replayed");
-    }
-    Ok(())
+    let stay = group.churn.is_none() && group.policy == crate::plan::ClientPolicy::default();
+    refuse_if(!stay, path, &group.name, "expected clients that stay where a trace is replayed")
 }

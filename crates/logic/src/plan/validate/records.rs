@@ -24,10 +24,9 @@ pub fn data(data: &Data) -> Result<(), Invalid> {
     within(Field::Records, data.records, 1, RECORDS_MAX)?;
     within(Field::DataSeed, data.seed, 0, NUMBER_MAX)?;
     within(Field::ExpiryJitter, data.style.expiry_jitter_percent.into(), 0, 100)?;
-    if data.style.expiry_jitter_percent > 0 && data.expiry_s == Dist::Fixed(0.0) {
-        let expected = "expected 0 where nothing expires (--ttl)";
-        return refuse(Field::ExpiryJitter, data.style.expiry_jitter_percent, expected);
-    }
+    let (jitter, expires) = (data.style.expiry_jitter_percent, data.expiry_s != Dist::Fixed(0.0));
+    let expected = "expected 0 where nothing expires (--ttl)";
+    refuse_if(jitter > 0 && !expires, Field::ExpiryJitter, jitter, expected)?;
     keys(data)?;
     value_classes(data)?;
     value_size(Field::ValueSize, &data.value_size)
@@ -45,11 +44,9 @@ fn value_classes(data: &Data) -> Result<(), Invalid> {
         before = class.until;
         value_size(path, &class.value_size)?;
     }
-    if !data.value_classes.is_empty() && data.style.values != ValueStyle::Stable {
-        let expected = "expected no classes of records where every write draws its own length";
-        return refuse(path, data.value_classes.len(), expected);
-    }
-    Ok(())
+    let has_any = !data.value_classes.is_empty();
+    let expected = "expected no classes of records where every write draws its own length";
+    refuse_if(has_any && data.style.values != ValueStyle::Stable, path, data.value_classes.len(), expected)
 }
 
 /// Refuses lengths that no key can have. A key is the prefix and the record's number over all key spaces in decimal (see
@@ -76,25 +73,22 @@ fn keys(data: &Data) -> Result<(), Invalid> {
     refuse_if(low > KEY_SIZE_MAX as f64, path, &data.key_size, expected)
 }
 
-fn value_size(path: impl Into<FieldPath>, dist: &Dist) -> Result<(), Invalid> {
-    let path = path.into();
+/// Refuses sizes that lie beyond `most`, and those of which a bound does.
+fn size_up_to(path: impl Into<FieldPath>, dist: &Dist, most: u64, expected: &str) -> Result<(), Invalid> {
+    let (path, most) = (path.into(), most as f64);
     size(path, dist)?;
     let (low, high) = dist.support();
-    if low > VALUE_SIZE_MAX as f64 || (high.is_finite() && high > VALUE_SIZE_MAX as f64) {
-        return refuse(path, dist, "expected sizes up to 1GiB");
-    }
-    Ok(())
+    refuse_if(low > most || (high.is_finite() && high > most), path, dist, expected)
+}
+
+fn value_size(path: impl Into<FieldPath>, dist: &Dist) -> Result<(), Invalid> {
+    size_up_to(path, dist, VALUE_SIZE_MAX, "expected sizes up to 1GiB")
 }
 
 /// Refuses an expiry that memcached would take for a date.
 pub fn expiry(dist: &Dist) -> Result<(), Invalid> {
-    let path = Field::Expiry;
-    size(path, dist)?;
-    let (low, high) = dist.support();
-    if low > EXPIRY_MAX_S as f64 || (high.is_finite() && high > EXPIRY_MAX_S as f64) {
-        return refuse(path, dist, "expected up to 30 days (720h): to memcached, more is a date");
-    }
-    Ok(())
+    let expected = "expected up to 30 days (720h): to memcached, more is a date";
+    size_up_to(Field::Expiry, dist, EXPIRY_MAX_S, expected)
 }
 
 /// Whether requests ask for keys beyond those that a load stores: fresh and absent ones, those of inserted records, those that
@@ -137,10 +131,9 @@ pub fn key_churn_fits(plan: &Plan) -> Result<(), Invalid> {
         if let Some(churn) = &mix.churn {
             life(Field::Churn.of(index), churn)?;
         }
-        if mix.churn != mixes[0].1.churn {
-            let expected = "expected one churn in all phases: keys change on from one phase to the next";
-            return refuse(Field::Churn.of(index), life_text(mix.churn.as_ref()), expected);
-        }
+        let (changes, value) = (mix.churn != mixes[0].1.churn, life_text(mix.churn.as_ref()));
+        let expected = "expected one churn in all phases: keys change on from one phase to the next";
+        refuse_if(changes, Field::Churn.of(index), value, expected)?;
     }
     for part in &plan.changes.parts {
         part.churn.as_ref().map_or(Ok(()), |churn| life(Field::Parts, churn))?;
@@ -157,10 +150,9 @@ pub fn key_churn_fits(plan: &Plan) -> Result<(), Invalid> {
 /// Refuses clients without a common measure of time for the lives of keys.
 fn asking_clients(plan: &Plan, path: FieldPath, churns: &[&KeyChurn]) -> Result<(), Invalid> {
     let churn = churns[0];
-    if plan.groups.iter().any(|group| group.churn.is_some()) || plan.sequence().is_some() {
-        let expected = "expected clients that stay with it, and none that come and go";
-        return refuse(path, churn, expected);
-    }
+    let come_and_go = plan.groups.iter().any(|group| group.churn.is_some()) || plan.sequence().is_some();
+    let expected = "expected clients that stay with it, and none that come and go";
+    refuse_if(come_and_go, path, churn, expected)?;
     refuse_if(plan.window().is_some(), path, churn, "expected clients without windows with it")?;
     let by_requests = churns.iter().find(|churn| churn.counts_requests());
     if let Some(churn) = by_requests {

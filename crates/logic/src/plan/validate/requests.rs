@@ -27,19 +27,16 @@ pub fn mix(index: usize, mix: &Mix) -> Result<(), Invalid> {
     let path = Field::Operations.of(index);
     refuse_if(mix.ops.is_empty(), path, "", "expected at least one operation")?;
     for (place, &(verb, weight)) in mix.ops.iter().enumerate() {
-        if !(weight > 0.0 && weight.is_finite()) {
-            let value = format!("{}:{weight}", verb.name());
-            return refuse(path, value, "expected finite weights above 0");
-        }
+        let (is_weight, value) = (weight > 0.0 && weight.is_finite(), format!("{}:{weight}", verb.name()));
+        refuse_if(!is_weight, path, value, "expected finite weights above 0")?;
         let expected = "each operation is accepted once";
         refuse_if(mix.ops[..place].iter().any(|&(other, _)| other == verb), path, verb.name(), expected)?;
     }
     let total: f64 = mix.ops.iter().map(|&(_, weight)| weight).sum();
     refuse_if(!total.is_finite(), path, total, "expected finite weights above 0")?;
-    if mix.popularity.to_string().parse::<Popularity>().is_err() {
-        let expected = format!("expected {POPULARITIES}");
-        return refuse(Field::Popularity.of(index), &mix.popularity, expected);
-    }
+    let is_unknown = mix.popularity.to_string().parse::<Popularity>().is_err();
+    let expected = format!("expected {POPULARITIES}");
+    refuse_if(is_unknown, Field::Popularity.of(index), &mix.popularity, expected)?;
     extras(index, mix)
 }
 
@@ -61,11 +58,9 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
         span(path, delay_ns, (0, "0"), (HOUR, "1h"))?;
     }
     fill(index, mix)?;
-    if mix.noreply && !asks(|verb| !verb.reads() && verb != Verb::Version) {
-        let expected = "it is accepted only with a write in --mix";
-        return refuse(Field::Noreply.of(index), true, expected);
-    }
-    Ok(())
+    let writes = asks(|verb| !verb.reads() && verb != Verb::Version);
+    let expected = "it is accepted only with a write in --mix";
+    refuse_if(mix.noreply && !writes, Field::Noreply.of(index), true, expected)
 }
 
 /// Refuses dependent requests in a mix without the operations that they need, or with replies that could not be
@@ -83,27 +78,24 @@ fn dependent(index: usize, mix: &Mix) -> Result<(), Invalid> {
     refuse_if(mix.inserts && !asks(Verb::Add), Field::Inserts.of(index), true, expected)?;
     let expected = "expected scans of up to 2 records or more, as many as reads have keys";
     refuse_if(mix.scans && mix.multiget < 2, Field::Scans.of(index), true, expected)?;
-    if matches!(mix.popularity, Popularity::Latest { .. }) && (mix.multiget > 1 || mix.multiset > 1) {
-        let expected =
-            "latest is accepted where each request has one key: the newest records change with every add";
-        return refuse(Field::Popularity.of(index), &mix.popularity, expected);
-    }
-    Ok(())
+    let latest = matches!(mix.popularity, Popularity::Latest { .. });
+    let several = latest && (mix.multiget > 1 || mix.multiset > 1);
+    let expected =
+        "latest is accepted where each request has one key: the newest records change with every add";
+    refuse_if(several, Field::Popularity.of(index), &mix.popularity, expected)
 }
 
 /// Refuses ways to store missed keys in a mix that stores none, and invalid delays.
 fn fill(index: usize, mix: &Mix) -> Result<(), Invalid> {
     let needs = "it is accepted only where missed keys are stored (--read-through)";
     refuse_if(mix.fill == Fill::Add && mix.read_through_ns.is_none(), Field::Fill.of(index), "add", needs)?;
-    if mix.fill == Fill::Add && !mix.any_op(|verb| verb.reads() && verb != Verb::Hget) {
-        let plain = "expected add with a read of plain values (get, gets, gat, gats) in --mix";
-        return refuse(Field::Fill.of(index), "add", plain);
-    }
+    let adds_fields = mix.fill == Fill::Add && !mix.any_op(|verb| verb.reads() && verb != Verb::Hget);
+    let plain = "expected add with a read of plain values (get, gets, gat, gats) in --mix";
+    refuse_if(adds_fields, Field::Fill.of(index), "add", plain)?;
     let Some(delay) = &mix.fill_delay_s else { return Ok(()) };
     let path = Field::FillDelay.of(index);
     refuse_if(mix.read_through_ns.is_none(), path, delay, needs)?;
-    refuse_if(!is_delay(delay), path, delay, "expected delays of 0 or more with a mean of at most an hour")?;
-    Ok(())
+    refuse_if(!is_delay(delay), path, delay, "expected delays of 0 or more with a mean of at most an hour")
 }
 
 /// Whether a distribution of seconds has delays that a missed key can be stored after.
@@ -119,9 +111,9 @@ fn unstored(index: usize, mix: &Mix) -> Result<(), Invalid> {
     for (field, share) in [(Field::Fresh, mix.fresh), (Field::Absent, mix.absent)] {
         let path = field.of(index);
         refuse_if(!(0.0..=1.0).contains(&share), path, share, "expected shares from 0 to 1")?;
-        if share > 0.0 && !mix.any_op(|verb| verb.reads() && verb != Verb::Hget) {
-            return refuse(path, share, "it is accepted only with a read (get, gets, gat, gats) in --mix");
-        }
+        let reads = mix.any_op(|verb| verb.reads() && verb != Verb::Hget);
+        let expected = "it is accepted only with a read (get, gets, gat, gats) in --mix";
+        refuse_if(share > 0.0 && !reads, path, share, expected)?;
         let expected = "expected shares that sum to at most 1: fresh and absent keys are different keys";
         refuse_if(share > 0.0 && mix.fresh + mix.absent > 1.0, path, share, expected)?;
         let expected = "it is not accepted with --vivify, which makes every key that is asked for";
@@ -259,7 +251,7 @@ fn form_fits(plan: &Plan, index: usize, mix: &Mix) -> Result<(), Invalid> {
 pub fn meta(plan: &Plan) -> Result<(), Invalid> {
     for (index, mix) in plan.mixes().filter(|(_, mix)| !mix.meta.is_nothing()) {
         let ask = &mix.meta;
-        let reads = mix.any_op(Verb::reads);
+        let (reads, deletes) = (mix.any_op(Verb::reads), mix.any_op(|verb| verb == Verb::Delete));
         let asked = [
             (Field::Vivify, ask.vivify_s, EXPIRY_MAX_S),
             (Field::Recache, ask.recache_s, u32::MAX.into()),
@@ -272,17 +264,11 @@ pub fn meta(plan: &Plan) -> Result<(), Invalid> {
             let expected = "it is accepted only with --protocol meta";
             refuse_if(plan.protocol != Protocol::Meta, path, value, expected)?;
             within(path, value.into(), 0, most)?;
-            match field {
-                Field::Stale if !mix.any_op(|verb| verb == Verb::Delete) => {
-                    return refuse(path, value, "it is accepted only with delete in --mix");
-                }
-                Field::Stale => {}
-                _ if !reads => {
-                    let expected = "it is accepted only with a read (get, gets, gat, gats) in --mix";
-                    return refuse(path, value, expected);
-                }
-                _ => {}
-            }
+            let (is_asked, expected) = match field {
+                Field::Stale => (deletes, "it is accepted only with delete in --mix"),
+                _ => (reads, "it is accepted only with a read (get, gets, gat, gats) in --mix"),
+            };
+            refuse_if(!is_asked, path, value, expected)?;
             let expected = "expected 1 with --vivify, --recache and --stale: the answer to several keys does not \
                                 say which of them the client is to renew";
             refuse_if(mix.multiget > 1 && ask.renews(), Field::MultiGet.of(index), mix.multiget, expected)?;

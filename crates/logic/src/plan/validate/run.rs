@@ -24,8 +24,7 @@ fn first_eviction(plan: &Plan) -> Result<(), Invalid> {
     let expected = "expected it in place of a warm-up until the load has settled";
     refuse_if(plan.adaptive.settle.is_some(), path, true, expected)?;
     let expected = "expected servers that are asked for their statistics, and no --no-evidence";
-    refuse_if(!plan.evidence, path, true, expected)?;
-    Ok(())
+    refuse_if(!plan.evidence, path, true, expected)
 }
 
 /// The phase before the only measured one; its requests are drawn, and a time ends it.
@@ -103,8 +102,7 @@ pub fn judged_fits(plan: &Plan) -> Result<(), Invalid> {
     }
     let expected = "expected an operation that reads (get, gets, gat, gats, hget) in --mix: no other brings a value \
                         back that could be checked";
-    refuse_if(plan.verify > 0.0 && has_only_writes(plan), Field::Verify, plan.verify, expected)?;
-    Ok(())
+    refuse_if(plan.verify > 0.0 && has_only_writes(plan), Field::Verify, plan.verify, expected)
 }
 
 /// Whether requests are drawn, and none of them reads. The read before a cas is not checked.
