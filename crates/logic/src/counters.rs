@@ -34,6 +34,7 @@ macro_rules! counters {
         $($(#[$field_about:meta])* pub $field:ident: $Type:ty,)*
     }) => {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ::serde::Serialize, ::serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(::schemars::JsonSchema))]
         $(#[$about])*
         pub struct $Name {
             $($(#[$field_about])* pub $field: $Type,)*

@@ -92,6 +92,14 @@ pub fn first<T: Clone>(own: &mut Option<T>, other: &Option<T>) {
     }
 }
 
+/// Merges what both have by `merge`, and takes what only the other has.
+pub fn join<T: Clone>(own: &mut Option<T>, other: &Option<T>, merge: impl FnOnce(&mut T, &T)) {
+    match (own, other) {
+        (Some(own), Some(other)) => merge(own, other),
+        (own, other) => first(own, other),
+    }
+}
+
 impl Merge for u64 {
     fn merge(&mut self, other: &u64) {
         *self = self.saturating_add(*other);

@@ -3,7 +3,7 @@
 use super::histogram::{Histogram, Moments};
 use pummel_logic::protocol::{Fault, Outcome};
 use pummel_logic::time::Nanos;
-use pummel_logic::{counters, merged};
+use pummel_logic::{counters, merged, words};
 
 merged! {
     /// The connections of clients that come and go, in the measured phase.
@@ -44,7 +44,6 @@ merged! {
 counters! {
     /// Connections that failed, by the reason; each is counted once.
     #[serde(deny_unknown_fields)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub struct ConnectionFailures {
         /// The run's own timeout ended the connection.
         pub timeout: u64,
@@ -65,45 +64,32 @@ counters! {
     }
 }
 
-/// Why a connection failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectionFailure {
-    /// The run's own timeout.
-    Timeout,
-    /// Timeout of the kernel (ETIMEDOUT).
-    Unreachable,
-    /// Refusal by the peer (ECONNREFUSED).
-    Refused,
-    /// Reset by the peer (ECONNRESET or EPIPE).
-    Reset,
-    /// No free descriptor in this process (EMFILE).
-    Descriptors,
-    /// No free file in the system (ENFILE).
-    Files,
-    /// No free local port.
-    Addresses,
-    /// Any other failure.
-    Other,
+words! {
+    /// Why a connection failed, in the words of reports.
+    pub enum ConnectionFailure {
+        /// The run's own timeout.
+        Timeout = "timed out",
+        /// Timeout of the kernel (ETIMEDOUT).
+        Unreachable = "unreachable",
+        /// Refusal by the peer (ECONNREFUSED).
+        Refused = "refused",
+        /// Reset by the peer (ECONNRESET or EPIPE).
+        Reset = "reset",
+        /// No free descriptor in this process (EMFILE).
+        Descriptors = "no descriptor",
+        /// No free file in the system (ENFILE).
+        Files = "no file",
+        /// No free local port.
+        Addresses = "no local port",
+        /// Any other failure.
+        Other = "closed or malformed",
+    }
 }
 
 impl ConnectionFailure {
     /// Whether no connection was asked for at all.
     pub fn is_before_asking(self) -> bool {
         matches!(self, ConnectionFailure::Descriptors | ConnectionFailure::Files)
-    }
-
-    /// The reason in the words of reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            ConnectionFailure::Timeout => "timed out",
-            ConnectionFailure::Unreachable => "unreachable",
-            ConnectionFailure::Refused => "refused",
-            ConnectionFailure::Reset => "reset",
-            ConnectionFailure::Descriptors => "no descriptor",
-            ConnectionFailure::Files => "no file",
-            ConnectionFailure::Addresses => "no local port",
-            ConnectionFailure::Other => "closed or malformed",
-        }
     }
 }
 
@@ -201,17 +187,9 @@ impl ConnectionFailures {
     }
 
     /// Every counter with what it counts.
-    pub fn named(&self) -> [(ConnectionFailure, u64); 8] {
-        [
-            (ConnectionFailure::Timeout, self.timeout),
-            (ConnectionFailure::Unreachable, self.unreachable),
-            (ConnectionFailure::Refused, self.refused),
-            (ConnectionFailure::Reset, self.reset),
-            (ConnectionFailure::Descriptors, self.descriptors),
-            (ConnectionFailure::Files, self.files),
-            (ConnectionFailure::Addresses, self.addresses),
-            (ConnectionFailure::Other, self.other),
-        ]
+    pub fn named(&self) -> [(ConnectionFailure, u64); ConnectionFailure::COUNT] {
+        let mut counts = *self;
+        ConnectionFailure::ALL.map(|failure| (failure, *counts.of(failure)))
     }
 
     /// The number of all failed connections.

@@ -29,7 +29,6 @@ counters! {
 counters! {
     /// Counts of requests that were to be written one by one.
     #[serde(deny_unknown_fields)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub struct Samples {
         /// Requests that were written.
         pub written: u64,
@@ -49,7 +48,6 @@ impl Samples {
 counters! {
     /// Bytes over the wire, as the protocol counts them (without the headers of TCP and below).
     #[serde(deny_unknown_fields)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub struct Bytes {
         /// Bytes to the servers.
         pub sent: u64,
@@ -61,7 +59,6 @@ counters! {
 counters! {
     /// Receive stamps that are missing or wrong.
     #[serde(deny_unknown_fields)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub struct Stamps {
         /// Replies without a stamp.
         pub missing: u64,

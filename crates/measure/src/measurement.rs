@@ -17,7 +17,7 @@ use crate::replayed::Replayed;
 use crate::side_times::SideTimes;
 use crate::uncertainty::Windows;
 use crate::words::{count_message, merge_messages};
-use pummel_logic::merge::Merge as _;
+use pummel_logic::merge::{Merge as _, join};
 use pummel_logic::merged;
 use pummel_logic::plan::memory::INTERVALS_KEPT_MAX;
 use pummel_logic::plan::{Clock, Plan, RatePoint};
@@ -37,7 +37,7 @@ pub const SCHEMA: u32 = 1;
 
 /// Everything that a run leaves behind. Measured are the recorded phases with their drain, unless a field says
 /// otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measurement {
     /// Layout of this data; [`SCHEMA`].
@@ -214,44 +214,9 @@ merged! {
 impl Measurement {
     /// An empty measurement of these groups.
     pub fn new(groups: impl IntoIterator<Item = String>, clock: Clock, timeout_ns: Nanos) -> Measurement {
-        Measurement {
-            schema: SCHEMA,
-            status: Status::Complete,
-            reason: None,
-            detected: None,
-            started_unix_ns: 0,
-            measured_ns: 0,
-            answered_ns: 0,
-            clock,
-            unix_socket: false,
-            timeout_ns,
-            warm_up: None,
-            groups: groups.into_iter().map(|name| GroupMeasurement { name, ops: Ops::default() }).collect(),
-            parts: Vec::new(),
-            intervals: Vec::new(),
-            windows: None,
-            intervals_merged: 0,
-            counters: Counters::default(),
-            side_times: SideTimes::default(),
-            samples: None,
-            recording_rows: None,
-            replayed: None,
-            steered: None,
-            load: None,
-            connections: Connections::default(),
-            udp: None,
-            verify: Verify::default(),
-            noreply_errors: 0,
-            messages: BTreeMap::new(),
-            flight: FlightTime::default(),
-            generator: Generator::default(),
-            whole_run: WholeRun::default(),
-            agents: None,
-            evidence: None,
-            calibration: None,
-            machines: Vec::new(),
-            argv: Vec::new(),
-        }
+        let group = |name| GroupMeasurement { name, ops: Ops::default() };
+        let groups = groups.into_iter().map(group).collect();
+        Measurement { schema: SCHEMA, clock, timeout_ns, groups, ..Measurement::default() }
     }
 
     /// Adds a slice that all workers have given their part of, to the measured figures and to the whole run. Beyond
@@ -355,19 +320,12 @@ impl Measurement {
         self.parts.merge(&other.parts);
         self.merge_intervals(&other.intervals);
         self.intervals_merged += other.intervals_merged;
-        match (&mut self.windows, &other.windows) {
-            (Some(windows), Some(more)) => windows.merge(more),
-            (none, more) => *none = none.take().or_else(|| more.clone()),
-        }
+        join(&mut self.windows, &other.windows, Windows::merge);
         self.counters.merge(&other.counters);
         self.side_times.merge(&other.side_times);
         self.samples.merge(&other.samples);
         self.recording_rows = self.recording_rows.or(other.recording_rows);
-        match (&mut self.replayed, &other.replayed) {
-            (Some(replayed), Some(other)) => replayed.merge(other),
-            (replayed @ None, Some(other)) => *replayed = Some(other.clone()),
-            (_, None) => {}
-        }
+        join(&mut self.replayed, &other.replayed, Replayed::merge);
         self.load.merge(&other.load);
         self.connections.merge(&other.connections);
         self.udp.merge(&other.udp);

@@ -30,38 +30,20 @@ pub struct Sample {
     pub noreply: bool,
 }
 
-/// A part of a request's time; each has a histogram of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Span {
-    /// arrived - due: the wait of a user of the cache.
-    Response,
-    /// ready - due: no free slot, connection not open, socket full.
-    Wait,
-    /// sent - ready: the generator's own delay.
-    Lag,
-    /// arrived - sent: the server, and the way there and back.
-    Service,
-    /// read - arrived: the time for which the reply lay unread.
-    Reaction,
-}
-
-impl Span {
-    /// Every span, in the order of reports. `ALL[s as usize] == s`.
-    pub const ALL: [Span; 5] = [Span::Response, Span::Wait, Span::Lag, Span::Service, Span::Reaction];
-
-    /// Number of spans.
-    pub const COUNT: usize = Span::ALL.len();
-
-    /// The word of the span in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Span::Response => "response",
-            Span::Wait => "wait",
-            Span::Lag => "lag",
-            Span::Service => "service",
-            Span::Reaction => "reaction",
-        }
+pummel_logic::words! {
+    /// A part of a request's time; each has a histogram of its own.
+    #[repr(u8)]
+    pub enum Span {
+        /// arrived - due: the wait of a user of the cache.
+        Response = "response",
+        /// ready - due: no free slot, connection not open, socket full.
+        Wait = "wait",
+        /// sent - ready: the generator's own delay.
+        Lag = "lag",
+        /// arrived - sent: the server, and the way there and back.
+        Service = "service",
+        /// read - arrived: the time for which the reply lay unread.
+        Reaction = "reaction",
     }
 }
 

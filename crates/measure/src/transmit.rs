@@ -29,7 +29,6 @@ merged! {
 counters! {
     /// Counts of sampled requests with a good reply whose moment of leaving is not known.
     #[serde(deny_unknown_fields)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub struct TransmitCounts {
         /// Requests that the kernel did not stamp.
         pub tx_missing: u64,

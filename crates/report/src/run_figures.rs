@@ -9,7 +9,6 @@ use pummel_measure::compare::RunFigure;
 use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::summary::time_text;
-use pummel_measure::words::{counted, was};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::csv::Cell;
@@ -458,38 +457,6 @@ pub fn csv_cells(run: &RunFigures) -> [Cell<'_>; 16] {
         run.trust.into(),
         run.outcome.headline().unwrap_or("ok").to_ascii_lowercase().into(),
     ]
-}
-
-/// Sentences about the times of `all` runs that hold lag of pummel: of so many that are doubtful, and of the figures with these
-/// names that are lag for half or more in some runs, which `mostly` counts.
-pub fn lag_words(
-    all: usize,
-    doubtful: usize,
-    names: impl Iterator<Item = &'static str>,
-    mostly: impl Fn(&str) -> usize,
-) -> Vec<String> {
-    let mut words = Vec::new();
-    if doubtful > 0 {
-        words
-            .push(format!("In {doubtful} of {all} runs part of the times was added by pummel itself (lag)."));
-    }
-    let figures: Vec<String> = names
-        .map(|name| (name, mostly(name)))
-        .filter(|(_, some)| *some > 0)
-        .map(|(name, some)| format!("of {name} in {some} of {all} runs"))
-        .collect();
-    if !figures.is_empty() {
-        words.push(format!("Half or more is lag {}.", figures.join(", ")));
-    }
-    words
-}
-
-/// A sentence about the failed runs of a series that were made again; `None` where there were none.
-pub fn made_again_words(made_again: u32) -> Option<String> {
-    let count = u64::from(made_again);
-    let runs = counted(count, "run");
-    (count > 0)
-        .then(|| format!("{runs} failed and {} made again; no figure has anything of them.", was(count)))
 }
 
 #[cfg(test)]

@@ -35,8 +35,3 @@ pub const LONG_VERSION: &str = concat!(
     "\nfeatures: ",
     env!("PUMMEL_FEATURES"),
 );
-
-/// Whether speed was optimised as far as in the build that is released, so that figures of speed stand for pummel.
-pub fn is_optimised() -> bool {
-    PROFILE == "release"
-}

@@ -256,21 +256,6 @@ pub fn time_above_zero(text: &str) -> Read<Nanos> {
     }
 }
 
-/// A [`time`] from `least` to `most`; the bounds are named as `least_text` and `most_text`.
-///
-/// # Errors
-/// Returns [`ValueError`], which says what is accepted, for text that is no span of time from `least` to `most`.
-pub fn time_within(text: &str, least: (Nanos, &str), most: (Nanos, &str)) -> Read<Nanos> {
-    let value = time(text)?;
-    if value < least.0 || value > most.0 {
-        return accepted(format!(
-            "expected a time from {} to {}, such as 10s, 250ms or 5m; a bare number is seconds",
-            least.1, most.1
-        ));
-    }
-    Ok(value)
-}
-
 /// Whole seconds, as a time of up to 136 years.
 ///
 /// # Errors

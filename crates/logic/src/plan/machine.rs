@@ -77,11 +77,12 @@ pub enum Wait {
 }
 
 /// The clock that decides when a reply arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
     /// The kernel's receive stamp.
+    #[default]
     Kernel,
     /// The worker's own reading when it took the bytes; for comparison with other tools.
     User,

@@ -3,7 +3,6 @@
 crate::counters! {
     /// Counts of keys that were read, by their outcome, and of the bytes of their values.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub struct CacheCounts {
         /// Missed keys that were never stored: fresh keys, and keys new by churn or by a flash crowd that the worker has neither
         /// stored nor found.

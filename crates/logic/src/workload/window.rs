@@ -63,7 +63,6 @@ pub struct WindowSlot {
 crate::counters! {
     /// Findings of checks, and counts for memaslap's report alone.
     #[serde(deny_unknown_fields)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub struct WindowCounts {
         /// Bytes of keys and values of completed sets.
         pub object_bytes: u64,

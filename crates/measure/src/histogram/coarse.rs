@@ -204,30 +204,29 @@ impl CoarseHistogram {
         self.after_cell(cell) as f64 + share * self.in_cell(cell) as f64
     }
 
+    /// The cell in which this number of values ends, and the share of its values up to there; `None` where there are fewer.
+    fn end_of(&self, values: f64) -> Option<(usize, f64)> {
+        let mut before = 0.0;
+        let mut cells = self.cells().map(|(cell, count)| (cell, count as f64));
+        cells.find_map(|(cell, count)| {
+            let share = (values - before).max(0.0) / count;
+            before += count;
+            (count > 0.0 && before >= values).then_some((cell, share))
+        })
+    }
+
     /// The cell in which this number of values ends, and the share of its values beyond them.
     pub fn cut(&self, values: f64) -> (usize, f64) {
-        let mut before = 0.0;
-        for (cell, count) in self.cells().map(|(cell, count)| (cell, count as f64)) {
-            if count > 0.0 && before + count >= values {
-                return (cell, 1.0 - (values - before).max(0.0) / count);
-            }
-            before += count;
-        }
-        (self.first as usize + self.counts.len(), 0.0)
+        let end = self.first as usize + self.counts.len();
+        self.end_of(values).map_or((end, 0.0), |(cell, share)| (cell, 1.0 - share))
     }
 
     /// The value below which so many values lie, as if the values of a cell were spread evenly over it, in nanoseconds;
     /// `None` where there are fewer.
     pub fn interpolated(&self, values: f64) -> Option<f64> {
-        let mut before = 0.0;
-        for (cell, count) in self.cells().map(|(cell, count)| (cell, count as f64)) {
-            if count > 0.0 && before + count >= values {
-                let (low, next) = (lowest_of(cell << FOLD_BITS), lowest_of((cell + 1) << FOLD_BITS));
-                return Some(low as f64 + (values - before).max(0.0) / count * (next - low) as f64);
-            }
-            before += count;
-        }
-        None
+        let (cell, share) = self.end_of(values)?;
+        let (low, next) = (lowest_of(cell << FOLD_BITS), lowest_of((cell + 1) << FOLD_BITS));
+        Some(low as f64 + share * (next - low) as f64)
     }
 
     /// Makes room for the cells from `first` to `last`.

@@ -95,36 +95,18 @@ impl SparseHistogram {
 
     /// Adds everything that `other` counted, as if both had been one histogram from the start.
     pub fn merge(&mut self, other: &SparseHistogram) {
-        let mut cells = Vec::with_capacity(self.cells.len().max(other.cells.len()));
-        let (mut ours, mut theirs) = (self.places().peekable(), other.places().peekable());
-        let mut last = None;
-        loop {
-            let (at, count) = match (ours.peek().copied(), theirs.peek().copied()) {
-                (None, None) => break,
-                (Some((at, count)), Some((same, more))) if at == same => {
-                    ours.next();
-                    theirs.next();
-                    (at, count.saturating_add(more))
-                }
-                (Some(first), Some(second)) if first.0 < second.0 => {
-                    ours.next();
-                    first
-                }
-                (Some(first), None) => {
-                    ours.next();
-                    first
-                }
-                (_, Some(first)) => {
-                    theirs.next();
-                    first
-                }
-            };
-            let gap = last.map_or(0, |last| at - last - 1);
-            cells.push((gap as u32, count));
-            last = Some(at);
-        }
-        drop((ours, theirs));
-        self.cells = cells;
+        let mut places: Vec<(usize, u64)> = self.places().chain(other.places()).collect();
+        // A stable sort takes the two ascending runs for what they are, and merges them.
+        places.sort_by_key(|(at, _)| *at);
+        places.dedup_by(|more, kept| {
+            let is_same = more.0 == kept.0;
+            kept.1 = if is_same { kept.1.saturating_add(more.1) } else { kept.1 };
+            is_same
+        });
+        let mut next = places.first().map_or(0, |(at, _)| *at);
+        let cells =
+            places.iter().map(|(at, count)| ((at - std::mem::replace(&mut next, at + 1)) as u32, *count));
+        self.cells = cells.collect();
         self.exact.merge(&other.exact);
     }
 

@@ -5,52 +5,25 @@ use super::cause::Cause;
 use super::observations::Observation;
 use super::{generator_rows, load_rows, network_rows, occupied_rows, overload_rows, server_rows, shared_cpu};
 
-/// The limits that a run can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// No limit: requests were answered as they came.
-    None,
-    /// The generator: its threads, its CPU, its kernel.
-    Generator,
-    /// The server, or its machine.
-    Server,
-    /// The number of requests that may be in flight: connections times depth.
-    Connections,
-    /// The network, or the length of the way.
-    Network,
-    /// Clients that are not of this run.
-    Others,
-    /// The requests that were asked for, such as records that the server cannot hold.
-    Workload,
-    /// There is nothing to judge by, or the figures contradict each other.
-    Unknown,
-}
-
-impl Limit {
-    /// All limits in their order.
-    pub const ALL: [Limit; 8] = [
-        Limit::None,
-        Limit::Generator,
-        Limit::Server,
-        Limit::Connections,
-        Limit::Network,
-        Limit::Others,
-        Limit::Workload,
-        Limit::Unknown,
-    ];
-
-    /// The word of the JSON result and of curves.
-    pub fn name(self) -> &'static str {
-        match self {
-            Limit::None => "none",
-            Limit::Generator => "generator",
-            Limit::Server => "server",
-            Limit::Connections => "connections",
-            Limit::Network => "network",
-            Limit::Others => "others",
-            Limit::Workload => "workload",
-            Limit::Unknown => "unknown",
-        }
+pummel_logic::words! {
+    /// The limits that a run can have.
+    pub enum Limit {
+        /// No limit: requests were answered as they came.
+        None = "none",
+        /// The generator: its threads, its CPU, its kernel.
+        Generator = "generator",
+        /// The server, or its machine.
+        Server = "server",
+        /// The number of requests that may be in flight: connections times depth.
+        Connections = "connections",
+        /// The network, or the length of the way.
+        Network = "network",
+        /// Clients that are not of this run.
+        Others = "others",
+        /// The requests that were asked for, such as records that the server cannot hold.
+        Workload = "workload",
+        /// There is nothing to judge by, or the figures contradict each other.
+        Unknown = "unknown",
     }
 }
 

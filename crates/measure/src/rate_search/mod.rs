@@ -69,32 +69,20 @@ const UNSOUND_MAX: u32 = 3;
 /// Rate of the overload, as a factor of the upper end of the answer, or of the capacity where no upper end is known.
 const OVERLOAD: f64 = 1.2;
 
-/// Purpose of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Finds the capacity in closed loop.
-    Peak,
-    /// Finds about where the goals are crossed.
-    Halve,
-    /// Finds precisely where the goals are crossed.
-    Around,
-    /// Checks whether the rate that was found meets the goals in a run of its own.
-    Confirm,
-    /// The overload: how the server behaves beyond its limit, and whether it recovers. The run continues at
-    /// [`RateSearch::answer`] without a pause.
-    Overload,
-}
-
-impl Role {
-    /// The word of reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Peak => "peak",
-            Role::Halve => "search",
-            Role::Around => "around",
-            Role::Confirm => "confirm",
-            Role::Overload => "overload",
-        }
+pummel_logic::words! {
+    /// Purpose of a run.
+    pub enum Role {
+        /// Finds the capacity in closed loop.
+        Peak = "peak",
+        /// Finds about where the goals are crossed.
+        Halve = "search",
+        /// Finds precisely where the goals are crossed.
+        Around = "around",
+        /// Checks whether the rate that was found meets the goals in a run of its own.
+        Confirm = "confirm",
+        /// The overload: how the server behaves beyond its limit, and whether it recovers. The run continues at
+        /// [`RateSearch::answer`] without a pause.
+        Overload = "overload",
     }
 }
 

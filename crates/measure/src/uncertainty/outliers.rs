@@ -8,6 +8,7 @@ use crate::figures::{QUANTILES, Unanswered};
 use crate::histogram::{Histogram, SparseHistogram, rank};
 use crate::measurement::Measurement;
 use crate::recorder::{Counts, Span};
+use pummel_logic::merge::Merge as _;
 use pummel_logic::time::Nanos;
 
 /// The quantiles that processes are compared at, by their names.
@@ -16,13 +17,16 @@ const COMPARED: [&str; 2] = ["p50", "p99"];
 /// The measurement of one process, as far as it is compared with the others: counts and responses, without memory for
 /// empty cells, since there may be very many processes.
 #[derive(Clone, Debug)]
-pub struct ProcessTimes {
+pub struct ProcessTimes<H = SparseHistogram> {
     measured_ns: Nanos,
     timeout_ns: Nanos,
     windows: Windows,
     counts: Counts,
-    responses: SparseHistogram,
+    responses: H,
 }
+
+/// The measurement of one or several processes.
+type Together = ProcessTimes<Histogram>;
 
 impl ProcessTimes {
     /// Takes what is compared from the measurement of a process; `None` where it has no windows.
@@ -40,32 +44,16 @@ impl ProcessTimes {
     }
 }
 
-/// The measurement of one or several processes.
-#[derive(Clone)]
-struct Together {
-    measured_ns: Nanos,
-    timeout_ns: Nanos,
-    windows: Windows,
-    counts: Counts,
-    responses: Histogram,
-}
-
 impl Together {
-    fn of(process: &ProcessTimes) -> Together {
-        let mut responses = Histogram::default();
-        responses.merge_sparse(&process.responses);
-        Together {
-            measured_ns: process.measured_ns,
-            timeout_ns: process.timeout_ns,
-            windows: process.windows.clone(),
-            counts: process.counts,
-            responses,
-        }
+    fn unpacked(process: &ProcessTimes) -> Together {
+        let ProcessTimes { measured_ns, timeout_ns, counts, .. } = *process;
+        let responses = Histogram::copy_of(&process.responses);
+        Together { measured_ns, timeout_ns, windows: process.windows.clone(), counts, responses }
     }
 
     fn with(before: Option<Together>, processes: &[ProcessTimes]) -> Option<Together> {
         processes.iter().fold(before, |sum, process| match sum {
-            None => Some(Together::of(process)),
+            None => Some(Together::unpacked(process)),
             Some(mut sum) => {
                 sum.measured_ns = sum.measured_ns.max(process.measured_ns);
                 sum.windows.merge(&process.windows);
@@ -114,7 +102,7 @@ fn compare(processes: &[ProcessTimes], outside: Option<Together>, found: &mut Ve
 
 /// Difference of a process from the others together.
 fn deviation(process: &ProcessTimes, others: &Together) -> Option<Deviation> {
-    let pairs = Together::of(process).intervals().into_iter().zip(others.intervals());
+    let pairs = Together::unpacked(process).intervals().into_iter().zip(others.intervals());
     pairs.zip(COMPARED).find_map(|((own, others), quantile)| {
         let ((own, own_ns), (others, others_ns)) = (own?, others?);
         let is_apart = is_below(&own, &others) || is_below(&others, &own);

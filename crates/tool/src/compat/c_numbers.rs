@@ -1,4 +1,4 @@
-//! Numbers as the C library's `strtol`, `strtod` and `atoi` read them, for the fronts of programs that use those.
+//! Numbers as the C library's `strtol` and `strtod` read them, for the fronts of programs that use those.
 
 /// A whole number in the manner of `strtol`: blanks, a sign, and digits in the base that their beginning says (`0x` 16,
 /// `0` 8, else 10), or in `base` where that is not 0. Returns it, kept within 64 bits as there, and what follows; a text
@@ -22,11 +22,6 @@ pub fn strtol(text: &str, base: u32) -> (i64, &str) {
     });
     let number = if negative { -size } else { size };
     (number.clamp(i64::MIN.into(), i64::MAX.into()) as i64, &digits[end..])
-}
-
-/// A whole number in base 10, with whatever follows ignored, in the manner of `atoi`.
-pub fn atoi(text: &str) -> i64 {
-    strtol(text, 10).0
 }
 
 /// A number in the manner of `strtod`: decimal, hexadecimal, infinite or not a number at all. Returns it and what
@@ -154,8 +149,6 @@ mod tests {
             assert_eq!(strtol(text, 0), (number, rest), "{text:?}");
         }
         assert_eq!(strtol("010", 10), (10, ""));
-        assert_eq!(atoi("12:3"), 12);
-        assert_eq!(atoi("x"), 0);
     }
 
     #[test]

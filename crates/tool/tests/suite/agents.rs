@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::agent::{Agent, list};
 use crate::common::{
-    Ended, Memcached, Nobody, PATIENCE, Reserved, Running, Serve, in_some_quiet_moment, pummel, quantile,
-    until,
+    Ended, Memcached, Nobody, PATIENCE, Reserved, Running, Serve, flat, in_some_quiet_moment, pummel,
+    quantile, until,
 };
 
 /// Open loop with constant gaps: everything that is due is known.
@@ -414,7 +414,7 @@ fn clocks_that_differ_are_told_of_and_times_are_right_all_the_same() {
     let told = format!("the clock of agent {} is 2", agents[0].name);
     assert!(run.errors.contains(&told) && run.errors.contains(" ahead of this machine's"), "{}", run.errors);
     assert_eq!(run.errors.matches("the clock of agent").count(), 1, "{}", run.errors);
-    let text = run.text.split_whitespace().collect::<Vec<&str>>().join(" ");
+    let text = flat(&run.text);
     assert!(text.contains(&format!("the clock of {} is 2", agents[0].name)), "{}", run.text);
     let json = run.json();
     for (number, member) in json.at("agents/members").as_array().expect("members").iter().enumerate() {

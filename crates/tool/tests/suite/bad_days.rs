@@ -8,6 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use crate::common::flat;
 use crate::unkind::Moment::{Measuring, WarmUp};
 use crate::unkind::{
     Host, Nobody, OVER, PUMMEL, Upset, Victim, peer, run, say, say_for_ever, start, upset, wait_until,
@@ -320,7 +321,7 @@ fn clients_that_come_and_go_are_as_many_as_there_are_descriptors() {
     let output = Command::new("sh").args(["-c", &line]).output().expect("a shell");
     assert_eq!(output.status.code(), Some(1));
     // The report breaks its lines where they are full.
-    let report = text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    let report = flat(&text(&output.stdout));
     assert!(report.contains("this machine let no more than") && report.contains("ulimit -Hn"), "{report}");
     let (found, _) = report.split_once(" found no room").expect("it is counted");
     let found = found.rsplit(' ').next().and_then(|word| word.parse::<u64>().ok()).expect("a number");

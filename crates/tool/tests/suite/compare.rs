@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::process::Command;
 
-use crate::common::{Ended, Memcached, Reserved, Running, Serve, in_some_quiet_moment, pummel};
+use crate::common::{Ended, Memcached, Reserved, Running, Serve, flat, in_some_quiet_moment, pummel};
 use serde_json::Value;
 
 fn runs(ended: &Ended) -> Vec<Value> {
@@ -139,15 +139,10 @@ fn a_goal_that_one_repetition_misses_is_missed() {
 fn judged(found: impl Fn(&Ended) -> bool, mut compare: impl FnMut() -> Ended) -> Ended {
     in_some_quiet_moment(|| {
         let ended = compare();
-        let words = words_of(&ended);
+        let words = flat(&ended.text);
         let doubt = words.contains("pummel itself was the limit of") || words.contains("not comparable");
         if found(&ended) && !doubt { Ok(ended) } else { Err(format!("{}\n{}", ended.errors, ended.text)) }
     })
-}
-
-/// The words of a comparison, whichever lines they are on.
-fn words_of(ended: &Ended) -> String {
-    ended.text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Row of a comparison with the medians of its sides.
@@ -157,7 +152,7 @@ fn of_medians(ended: &Ended) -> &str {
 
 /// Whether a comparison calls the second side slower by its median.
 fn is_slower(ended: &Ended) -> bool {
-    let words = words_of(ended);
+    let words = flat(&ended.text);
     words.contains("p50 of B is ") && (words.contains(" % higher (") || words.contains(" times as high ("))
 }
 
@@ -180,7 +175,7 @@ fn a_slower_server_is_found_and_fails_the_gate() {
     let ended = judged(is_found, || pummel_words(&[slow("ab", &quick.name), words.to_vec()].concat()));
     let line = of_medians(&ended);
     assert!(ended.text.contains("Result   WORSE: p50 of B is "), "{}", ended.text);
-    assert!(words_of(&ended).contains("50 % were allowed; p = 0.031"), "{}", ended.text);
+    assert!(flat(&ended.text).contains("50 % were allowed; p = 0.031"), "{}", ended.text);
     let json = ended.json();
     let p50 = &json.at("figures")["p50"];
     assert_eq!((&p50["word"], &p50["judged"]), (&"differ".into(), &true.into()));
@@ -201,7 +196,7 @@ fn a_slower_server_is_found_and_fails_the_gate() {
     let held = pummel_words(&["compare", stored.to_str().expect("UTF-8"), "--worse", "p50:100000%"]);
     assert!(held.expect(2).errors.contains("--worse"), "that is no change");
     let held = pummel_words(&["compare", stored.to_str().expect("UTF-8"), "--worse", "p50:10000%"]).expect(0);
-    assert!(words_of(&held).contains("within the 10,000 % allowed"), "{}", held.text);
+    assert!(flat(&held.text).contains("within the 10,000 % allowed"), "{}", held.text);
 }
 
 #[test]
@@ -274,7 +269,7 @@ fn stored_runs_of_one_side_after_the_other_are_never_called_different() {
         sides = Some((first, second, files));
         accepted
     });
-    let words = words_of(&accepted);
+    let words = flat(&accepted.text);
     assert!(words.contains("6 runs a side of ") && words.contains("; p = "), "it is accepted");
     let (_first, _second, [first, second]) = sides.expect("both were measured");
     let gated = pummel_words(&["compare", &first, &second, "--worse", "p50:10%"]).expect(1);

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::counts::{self, Dialect, between, counted};
+use crate::common::flat;
 use crate::common::redis::Redis;
 use crate::common::{
     Ended, Json, Memcached, Place, Running, Serve, Stats, Talk, backends, has_ipv6, in_the_midst, pummel,
@@ -144,7 +145,7 @@ fn a_full_server_is_asked_again_with_pauses_and_measured_with_what_it_takes() {
             "{attempts} attempts for {refused} connections"
         );
         assert!(
-            ended.text.contains(&format!("\nRefused      {refused} of 100 connections, \"")),
+            flat(&ended.text).contains(&format!(" Refused {refused} of 100 connections, \"")),
             "{}",
             ended.text
         );

@@ -139,11 +139,6 @@ impl<P: Peer> Sim<P> {
         &self.peer
     }
 
-    /// The peer of all connections, for changes.
-    pub fn peer_mut(&mut self) -> &mut P {
-        &mut self.peer
-    }
-
     /// Advances the clock by `ns` nanoseconds in which the client does nothing, as if its worker was stopped.
     pub fn pause(&mut self, ns: Nanos) {
         self.clock.set(self.clock.get() + ns);

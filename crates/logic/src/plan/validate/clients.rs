@@ -1,6 +1,5 @@
 //! Checks that the clients can work as the Plan says: their groups, clients that come and go, clients with windows of objects.
 
-
 use super::field::Field;
 use super::invalid::{CLIENTS_MAX, DEPTH_MAX, Invalid, NUMBER_MAX, refuse, refuse_if, shape, share, within};
 use super::records::KEY_SIZE_MAX;

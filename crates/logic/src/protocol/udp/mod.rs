@@ -24,7 +24,6 @@ pub const DATAGRAM_MAX_BYTES: usize = 1400;
 crate::counters! {
     /// Counters of datagrams: those of memaslap, stray datagrams and unclear misses.
     #[serde(deny_unknown_fields)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub struct DatagramCounts {
         /// Datagrams that were missing when a request was given up: those that are known to be missing, at least one for
         /// each request.

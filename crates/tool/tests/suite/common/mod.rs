@@ -630,6 +630,11 @@ pub struct Running {
     said: Vec<String>,
 }
 
+/// The words of a report in one line, whichever lines they are on.
+pub fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<&str>>().join(" ")
+}
+
 /// A pummel that has ended.
 pub struct Ended {
     pub status: i32,

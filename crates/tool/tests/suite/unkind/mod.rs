@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common;
+use crate::common::{self, flat};
 
 /// No test waits longer for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -320,7 +320,6 @@ impl Ended {
         assert_eq!(self.status, Some(1), "{self:?}");
         assert!(self.reason().contains(reason), "{}: {:?} is not {reason:?}", self.name, self.reason());
         // The report breaks lines.
-        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let (said, why) = (flat(&format!("{} {}", self.out, self.err)), flat(self.reason()));
         // A run that could not begin has no report: standard error has its reason, in one sentence where many connections had it.
         let is_said = said.contains(&why) || self.out.is_empty() && self.err.contains("error: ");
