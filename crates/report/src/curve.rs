@@ -12,7 +12,7 @@ use crate::csv::{Cell, Csv};
 use crate::document::trust::ReliableFigures;
 use crate::document::{CurveDocument, CurveFit, CurveLevel, CurveRun, Named};
 pub use crate::json::render as json;
-use crate::markdown_view;
+use crate::markdown;
 use crate::scaling::{law_of, levels};
 use crate::screen::{Hints, Paper, draw};
 use crate::text::Detail;
@@ -166,7 +166,7 @@ pub fn text(curve: &CurveDocument, detail: Detail, paper: Paper) -> String {
 
 /// A series for the page of a job or a comment.
 pub fn markdown(curve: &CurveDocument) -> Vec<u8> {
-    markdown_view::render(&series::view(curve, Wanted::Everything)).into_bytes()
+    markdown::render(&series::view(curve, Wanted::Everything))
 }
 
 /// A line of one queue that is further than this from a run does not fit.

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::visible::{self, MARK, is_hidden};
+use crate::visible::{MARK, is_hidden};
 
 /// A language of marks, by how it writes a character of plain words.
 pub trait Language {
@@ -62,15 +62,6 @@ impl<L> Default for Text<L> {
     }
 }
 
-impl Text<Markdown> {
-    /// Adds lines that stand between two fences, where no mark has a meaning but a fence.
-    pub fn fenced(mut self, lines: &str) -> Text<Markdown> {
-        // A fence in the words of others would end this one.
-        self.text.push_str(&visible::text(lines).replace("```", "'''"));
-        self
-    }
-}
-
 impl<L: Language> Text<L> {
     /// Text that begins with a mark.
     pub fn of(mark: &'static str) -> Text<L> {
@@ -114,11 +105,6 @@ impl<L: Language> Text<L> {
     /// Length in bytes.
     pub fn len(&self) -> usize {
         self.text.len()
-    }
-
-    /// Whether there is nothing in the text.
-    pub fn is_empty(&self) -> bool {
-        self.text.is_empty()
     }
 
     /// Leaves of the text what fits into this many bytes, with an ellipsis where it was cut.

@@ -81,7 +81,7 @@ pub static FORMS: &[&Form] = &[
                (GITHUB_STEP_SUMMARY)",
         takes_stdout: false,
         wants_histograms: false,
-        content: Content::Appended(markdown::render),
+        content: Content::Appended(markdown::of_run),
         series: Some(curve::markdown),
     },
     &Form {

@@ -46,7 +46,7 @@ fn no_layout_lets_a_name_do_anything() {
         let layouts = [
             ("csv", csv::render(&document)),
             ("junit", junit::render(&document)),
-            ("markdown", markdown::render(&document)),
+            ("markdown", markdown::of_run(&document)),
             ("page", page::render(&document)),
         ];
         for (layout, bytes) in layouts {
@@ -73,7 +73,7 @@ fn a_table_has_no_formula_and_no_row_of_its_own_by_a_name() {
 
 #[test]
 fn a_row_of_markdown_has_as_many_cells_whatever_a_name_holds() {
-    let summary = |name: &str| String::from_utf8(markdown::render(&named(name))).expect("UTF-8");
+    let summary = |name: &str| String::from_utf8(markdown::of_run(&named(name))).expect("UTF-8");
     let cells = |summary: &str, row: &str| {
         let line = summary.lines().find(|line| line.contains(row)).unwrap_or_else(|| panic!("{summary}"));
         line.replace("\\|", "").matches('|').count()

@@ -32,7 +32,6 @@ pub mod json;
 pub mod junit;
 pub mod layout;
 pub mod markdown;
-pub mod markdown_view;
 pub mod merge;
 pub mod numbers;
 pub mod page;

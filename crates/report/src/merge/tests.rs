@@ -211,11 +211,9 @@ fn a_change_of_a_part_is_said_of_the_part_and_not_of_the_sum() {
     let text = run(&sum, Detail::Everything, Paper::default());
     let words = "b.json: p50 was 180 us before 6.2 s and 121 us after: no intervals";
     assert!(text.replace("\n         ", " ").contains(words), "{text}");
-    let summary = String::from_utf8(markdown::render(&sum)).expect("UTF-8");
+    let summary = String::from_utf8(markdown::of_run(&sum)).expect("UTF-8");
     assert!(
-        summary.contains(
-            "- **NOT STEADY**: b.json: p50 was 180 us before 6.2 s and 121 us after: no intervals\n"
-        ),
+        summary.contains("**Unsteady** b.json: p50 was 180 us before 6.2 s and 121 us after: no intervals\n"),
         "{summary}"
     );
 }

@@ -23,7 +23,7 @@ use pummel_report::stored::ResultDocument;
 use pummel_report::view::pair;
 use pummel_report::view::pair::Headline;
 use pummel_report::view::run::Wanted;
-use pummel_report::{markdown_view, text};
+use pummel_report::{markdown, text};
 
 /// Options of `pummel compare`.
 #[derive(Args, Clone, Debug)]
@@ -134,9 +134,7 @@ fn compared(args: &CompareArgs) -> Result<Exit, Refusal> {
                 let (detail, paper) = (args.screen.detail(args.quiet), args.screen.paper(Hints::OfCompared));
                 print_screen(&text::comparison(&comparisons, detail, paper))
             }
-            CompareFormat::Markdown => {
-                print(markdown_view::render(&pair::view(&comparisons, Wanted::Screen)).as_bytes())
-            }
+            CompareFormat::Markdown => print(&markdown::render(&pair::view(&comparisons, Wanted::Screen))),
             CompareFormat::Json => print(&json()),
         });
     }

@@ -21,7 +21,7 @@ use pummel_report::repetition;
 use pummel_report::repetition::Repetition;
 use pummel_report::view::repeated;
 use pummel_report::view::run::Wanted;
-use pummel_report::{markdown_view, page, text};
+use pummel_report::{markdown, page, text};
 
 /// Most repetitions.
 const RUNS_MAX: u64 = 1_000;
@@ -91,7 +91,7 @@ const FORMS: [SeriesForm<Repetition>; 4] = [
 
 /// The runs for the page of a job or a comment.
 fn markdown(repetition: &Repetition) -> Vec<u8> {
-    markdown_view::render(&repeated::view(repetition, Wanted::Screen)).into_bytes()
+    markdown::render(&repeated::view(repetition, Wanted::Screen))
 }
 
 /// Makes the run, or the runs.

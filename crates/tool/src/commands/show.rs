@@ -21,7 +21,7 @@ use pummel_report::stored::ResultDocument;
 use pummel_report::text::Detail;
 use pummel_report::view::run::Wanted;
 use pummel_report::view::{View, pair, repeated};
-use pummel_report::{comparison, csv, curve, hgrm, markdown, markdown_view, repetition, text};
+use pummel_report::{comparison, csv, curve, hgrm, markdown, repetition, text};
 
 /// Options of `pummel show`.
 #[derive(Args, Clone, Debug)]
@@ -157,7 +157,7 @@ fn compared(args: &ShowArgs, comparisons: &[Comparison]) -> Exit {
 
 /// Prints a view as Markdown.
 fn markdown_of(view: &View) -> Exit {
-    out(markdown_view::render(view).as_bytes())
+    out(&markdown::render(view))
 }
 
 /// Refuses a form that this kind of result does not have.
@@ -174,7 +174,7 @@ fn of_run(args: &ShowArgs, document: &Document, format: ShowFormat) -> Exit {
                 text::run(document, args.screen.detail(args.quiet), args.screen.paper(Hints::OfStored));
             end_of(print_screen(&shown))
         }
-        ShowFormat::Markdown => out(&markdown::render(document)),
+        ShowFormat::Markdown => out(&markdown::of_run(document)),
         ShowFormat::Csv => out(&csv::render(document)),
         ShowFormat::Hgrm => {
             match hgrm::render(document, args.op.as_deref(), args.span.unwrap_or(Span::Response)) {

@@ -505,7 +505,7 @@ fn leave_reason(files: ResultFiles, job: &Job, plan: &ValidPlan, error: &NotRun,
     let printed = match job.outputs.format {
         _ if files.take_standard_output() => Ok(()),
         ReportFormat::Json => print(&json::render(&document_of(&report))),
-        ReportFormat::Markdown => print(&markdown::render(&document_of(&report))),
+        ReportFormat::Markdown => print(&markdown::of_run(&document_of(&report))),
         ReportFormat::Text => Ok(()),
     };
     for error in [files.finish(&report), printed].into_iter().filter_map(io::Result::err) {

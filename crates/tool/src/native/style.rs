@@ -68,7 +68,7 @@ impl Style for NativeStyle {
                 ReportFormat::Json => out.report(json::render(&document_of(&ended.report))),
                 // A table of zeros says nothing.
                 ReportFormat::Text if obstacle.is_some() => {}
-                ReportFormat::Markdown => out.report(markdown::render(&document_of(&ended.report))),
+                ReportFormat::Markdown => out.report(markdown::of_run(&document_of(&ended.report))),
                 ReportFormat::Text => {
                     out.screen(text::run(
                         &document_of(&ended.report),

@@ -70,7 +70,7 @@ impl Job {
             summary.starts_with("### ") && summary.contains("\n| response | A | B | B to A |"),
             "{summary}"
         );
-        assert!(summary.contains("\n\n### pummel: "), "the second report is behind the first: {summary}");
+        assert!(summary.contains("\n\n### "), "the second report is behind the first: {summary}");
         assert!(self.file("report.html").starts_with("<!doctype html>"));
         assert!(self.file("junit.xml").contains("name=\"complete\""));
         assert_eq!(crate::common::value_of(&self.file("run.json"))["labels"]["commit"], "unknown");

