@@ -3,8 +3,6 @@
 use maud::{Markup, html};
 use pummel_measure::compare::{Design, median};
 use pummel_measure::histogram::{Histogram, rank};
-use pummel_measure::measurement::Status;
-use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::QUANTILES;
 
@@ -16,19 +14,19 @@ use super::data;
 use super::difference::{self, DifferenceLine};
 use super::distribution::{self, DistributionLine};
 use super::estimates::{self, Estimate};
-use super::frame::{Framed, details, details_of, fields, figure, how, plan_text, said, section, table};
+use super::frame::{Framed, details, details_of, fields, figure, plan_text, said, section, table, tables_of};
 use super::overlay::{self, RateLine};
 use super::runs::{self, RunLine, RunScale};
 use super::svg::{WORDS_MAX, cut_name, in_layouts};
 use super::words::command_line;
 use super::{Heading, PageOptions, repeated, sections, series};
 use crate::VERSION;
-use crate::comparison::{Comparison, Outcome, PairCommand, Row, SIDE_NAMES, Side, json_of_all};
+use crate::comparison::{Comparison, Outcome, PairCommand, SIDE_NAMES, Side, json_of_all};
 use crate::document::{Document, ToolResult};
 use crate::numbers::{grouped, number};
 use crate::run_figures::Metric;
-use crate::view::pair;
 use crate::view::run::Wanted;
+use crate::view::{View, pair};
 
 /// Classes of the lines of sides, in order.
 const CLASSES: [&str; 8] = ["c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
@@ -91,7 +89,7 @@ pub fn of_comparison(sides: &ComparedSides<'_>, options: &PageOptions) -> Vec<u8
         @if sides.comparisons.len() > 1 {
             ul { @for pair in sides.comparisons { li { (pair.names.0[1]) " against " (pair.names.0[0]) ": " (pair::title(pair)) } } }
         }
-        (side_table(&drawn))
+        (side_list(&pair::view(sides.comparisons, Wanted::Screen)))
         @for pair in sides.comparisons { (pair_section(pair)) }
         (every_run(sides.comparisons, &drawn))
         (curves(&drawn))
@@ -128,80 +126,26 @@ fn badges(comparisons: &[Comparison]) -> Vec<(String, Option<bool>)> {
     claims.collect()
 }
 
-fn side_table(drawn: &[DrawnSide<'_>]) -> Markup {
-    let rows: Vec<Vec<String>> = drawn
-        .iter()
-        .map(|side| {
-            let runs = &side.side.runs;
-            let incomplete = runs.iter().filter(|run| run.status != Status::Complete).count();
-            let mut status = match incomplete {
-                0 => "complete".to_owned(),
-                some => format!("{some} not complete"),
-            };
-            for outcome in [RunOutcome::Failed, RunOutcome::Overloaded] {
-                let some = runs.iter().filter(|run| run.outcome == outcome).count();
-                if let Some(word) = outcome.headline().filter(|_| some > 0) {
-                    status += &format!(", {some} {word}");
-                }
-            }
-            let limit = side.side.generator_limited();
-            let limit = if limit == 0 { "no".to_owned() } else { format!("in {limit} of {}", runs.len()) };
-            vec![
-                side.name.to_owned(),
-                side.side.name(),
-                side.side.plan.servers.join(", "),
-                grouped(runs.len() as u64),
-                status,
-                limit,
-            ]
-        })
-        .collect();
-    table(&["", "result", "servers", "runs", "status", "generator was the limit"], &rows)
+/// The sides by their letters, and how they were measured.
+fn side_list(view: &View) -> Markup {
+    let ran = ("", view.ran.iter().map(|parts| parts.join(", ")).collect::<Vec<_>>().join("; "));
+    let sides = view.sides.iter().map(|side| (side.name, side.parts.join(", ")));
+    let sides: Vec<(&str, String)> = sides.chain([ran]).collect();
+    fields(&sides)
 }
 
 fn pair_section(pair: &Comparison) -> Markup {
     let [first, second] = pair.names.0;
-    let rows: Vec<Vec<String>> = pair
-        .rows
-        .iter()
-        .filter_map(|row| {
-            if row.values == [None, None] && row.bounds == [None, None] {
-                return None;
-            }
-            let [a, b] = [0, 1].map(|side| side_words(row, side));
-            let ends = row.ci;
-            let interval = ends.map(|(low, high)| format!("{} .. {}", change_text(low), change_text(high)));
-            let [change, interval] =
-                [row.change.map(change_text), interval].map(|words| words.unwrap_or("-".to_owned()));
-            Some(vec![row.metric.name().to_owned(), a, b, change, interval, row.word.text().to_owned()])
-        })
-        .collect();
-    let is_paired = pair.design == Design::Paired && pair.sides[0].runs.len() > 1;
-    let words = format!(
-        "{first} and {second}: medians of the runs. Change: that within the pairs, by the estimate of Hodges and Lehmann, which need not be \
-         that of the medians."
-    );
+    let view = pair::view(std::slice::from_ref(pair), Wanted::Screen);
     section(
         &format!("{second} against {first}"),
         html! {
             (differences(pair))
-            (table(&["", first, second, "change", "95 % interval", ""], &rows))
-            @if is_paired { (how(&words)) }
-            (said(&pair::view(std::slice::from_ref(pair), Wanted::Screen), &["Result", "Differs"]))
+            (said(&view, &["Result", "Differs"]))
+            (tables_of(&view))
             (estimated(pair))
         },
     )
-}
-
-/// The figure of one side, with its interval within the run if the side has one run, or its lower bound.
-fn side_words(row: &Row, side: usize) -> String {
-    let text = |value: f64| row.metric.text(value);
-    match (row.values[side], row.within[side], row.bounds[side]) {
-        (Some(value), Some((low, high)), _) => format!("{} ({} .. {})", text(value), text(low), text(high)),
-        (Some(value), None, _) => text(value),
-        (None, _, Some(bound)) => format!("> {}", text(bound)),
-        (None, _, None) => "-".to_owned(),
-    }
 }
 
 /// The estimated changes with their intervals, of sides of several runs.

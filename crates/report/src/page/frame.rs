@@ -4,7 +4,7 @@ use maud::{Markup, PreEscaped, html};
 use pummel_logic::plan::Plan;
 
 use super::svg::{WORDS_MAX, cut_name};
-use crate::view::{Line, Tone, View};
+use crate::view::{Line, RowKind, Table, Tone, View};
 
 /// Characters beyond which the words of a cell are a sentence.
 const SENTENCE: usize = 36;
@@ -42,6 +42,35 @@ pub fn table(names: &[&str], rows: &[Vec<String>]) -> Markup {
                 @for row in rows { tr {
                     @for (cell, are_words) in row.iter().zip(&are_words) {
                         td class=[class_of(cell, *are_words)] { (cut_name(cell, WORDS_MAX)) }
+                    }
+                } }
+            }
+        } }
+    }
+}
+
+/// The tables of a view, and the sentences below them.
+pub fn tables_of(view: &View) -> Markup {
+    html! {
+        @for own in &view.tables { (table_of(own)) }
+        @for note in &view.notes { p.how { (note.text) } }
+    }
+}
+
+/// A table of a view. What is said of the figures of a row stands in a row of its own.
+fn table_of(own: &Table) -> Markup {
+    let class = |is_words: bool| is_words.then_some("name");
+    html! {
+        div.wide { table {
+            thead { tr {
+                th { (own.name) }
+                @for column in &own.columns { th class=[class(column.is_words)] { (column.name) } }
+            } }
+            tbody {
+                @for row in &own.rows { tr class=[(row.kind != RowKind::Figures).then_some("about")] {
+                    td { (cut_name(&row.name, WORDS_MAX)) }
+                    @for (cell, column) in row.cells.iter().zip(&own.columns) {
+                        td class=[class(column.is_words)] { (cut_name(cell.text.trim(), WORDS_MAX)) @if cell.is_mostly_lag { "*" } }
                     }
                 } }
             }
@@ -147,7 +176,7 @@ pub fn lines_of(lines: &[Line]) -> Markup {
     }
 }
 
-/// The labelled lines of a view but for those with some labels, and the sentences below its tables.
+/// The labelled lines of a view but for those with some labels.
 pub fn said(view: &View, without: &[&str]) -> Markup {
     let mut is_left_out = false;
     let mut lines = view.lines.clone();
@@ -157,10 +186,7 @@ pub fn said(view: &View, without: &[&str]) -> Markup {
         }
         !is_left_out
     });
-    html! {
-        (lines_of(&lines))
-        @for note in &view.notes { p { (note.text) } }
-    }
+    lines_of(&lines)
 }
 
 /// Words that may be a long list without blanks, such as that of the agents: each comma is a place for a new line.

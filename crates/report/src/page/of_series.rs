@@ -2,10 +2,9 @@
 
 use maud::{Markup, html};
 use pummel_logic::plan::labels_text;
-use pummel_measure::summary::QUANTILES;
 
-use super::axis::{known_time, time};
-use super::frame::{Framed, details, fields, plan_text, section, table};
+use super::axis::time;
+use super::frame::{Framed, details, fields, plan_text, said, section, tables_of};
 use super::svg::in_layouts;
 use super::throughput::{self, RateMarks, RatePoint};
 use super::words::command_line;
@@ -93,44 +92,8 @@ pub fn sections(document: &CurveDocument) -> Markup {
     };
     let statement = statement_of_rates(&points).unwrap_or_else(|| title.to_owned());
     let picture = in_layouts(|layout| throughput::draw(layout, "throughput", &points, &marks, title));
-    let rows: Vec<Vec<String>> = document
-        .runs
-        .iter()
-        .map(|run| {
-            let asked = match (run.asked_rate, &run.level) {
-                (Some(rate), _) => number(rate),
-                (None, Some(level)) => format!("{} {}", level.n, level.of),
-                (None, None) => "closed loop".to_owned(),
-            };
-            let rate_ends = run
-                .rate_ci
-                .map_or(String::new(), |[low, high]| format!(" ({} .. {})", number(low), number(high)));
-            let mut cells = vec![asked, format!("{}{rate_ends}", number(run.rate))];
-            cells.extend(run.times().into_iter().map(|(name, us)| {
-                let ends = run.response_ci_us.get(&name).and_then(|[low, high]| Some(((*low)?, *high)));
-                let ends = ends.map_or(String::new(), |(low, high)| {
-                    format!(" ({} .. {})", time(low), high.map_or("?".to_owned(), time))
-                });
-                format!("{}{ends}", known_time(us))
-            }));
-            cells.push(run.role.clone());
-            let carried = if run.carried { "yes" } else { "no" };
-            let outcome = run.outcome.headline().map_or_else(String::new, |word| format!(", {word}"));
-            cells.push(format!("{carried}{outcome}"));
-            cells.push(run.met.map_or("-", |met| if met { "met" } else { "missed" }).to_owned());
-            cells.push(run.limit.clone());
-            cells
-        })
-        .collect();
-    let mut names = vec!["asked/s", "done/s"];
-    names.extend(QUANTILES.map(|(name, _)| name));
-    names.extend(["role", "carried", "goal", "limit"]);
-    let numbers = table(&names, &rows);
-    // The headline is the result.
-    let answers = view(document, Wanted::Screen).lines.into_iter().skip(1);
-    let labels = ("Labels", labels_text(&document.labels));
-    let answers: Vec<_> = answers.map(|line| (line.label, line.text.words())).chain([labels]).collect();
-    let reason = fields(&answers);
+    let view = view(document, Wanted::Everything);
+    let numbers = tables_of(&view);
     let drawn = picture.is_some();
     let framed = Framed {
         statement,
@@ -141,7 +104,8 @@ pub fn sections(document: &CurveDocument) -> Markup {
         axis: "",
     };
     html! {
-        (reason)
+        (said(&view, &["Result"]))
+        (fields(&[("Labels", labels_text(&document.labels))]))
         (framed.markup())
         @if !drawn && !document.runs.is_empty() { (numbers) }
         (how_it_was_run(document))

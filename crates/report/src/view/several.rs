@@ -1,5 +1,6 @@
 //! What views of several runs have in common: how far their times may be believed, what became of them, and a table of each of them.
 
+use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::words::{counted, was};
 
@@ -148,10 +149,13 @@ pub(super) fn column(name: &str, width: usize, narrow_width: usize, gives_way: O
     Column { name: name.to_owned(), width, narrow_width, gives_way, ..Column::default() }
 }
 
-/// A table of each of some runs, with the word for one of them.
+/// A table of each of some runs, with the word for one of them. What became of a run, its limit and its seed stand where there is room.
 pub(super) fn each(name: &str, word: &str, runs: &[RunFigures]) -> Table {
     let names = ["req/s", "p50", "p90", "p99", "p99.9"];
-    let columns = names.into_iter().map(|name| column(name, 11, 10, None)).collect();
+    let figures = names.into_iter().map(|name| column(name, 11, 10, None));
+    let words = [("outcome", 2), ("limit", 1), ("seed", 0)];
+    let words =
+        words.map(|(name, gives_way)| Column { is_words: true, ..column(name, 0, 0, Some(gives_way)) });
     let row = |(place, run): (usize, &RunFigures)| {
         let times = TIMES.map(|metric| Cell {
             text: match (run.figure(metric), run.bound(metric)) {
@@ -161,15 +165,28 @@ pub(super) fn each(name: &str, word: &str, runs: &[RunFigures]) -> Table {
             },
             is_mostly_lag: run.mostly_lag.iter().any(|own| own == metric.name()),
         });
-        let cells = std::iter::once(Cell::of(rate(run.rate))).chain(times).collect();
+        let facts = [outcome_of(run), run.limit.clone(), run.seed.to_string()].map(Cell::of);
+        let cells = std::iter::once(Cell::of(rate(run.rate))).chain(times).chain(facts).collect();
         Row { name: format!("{word} {}", place + 1), cells, kind: RowKind::Figures }
     };
-    Table {
+    without_empty_columns(Table {
         name: name.to_owned(),
-        columns,
+        columns: figures.chain(words).collect(),
         rows: runs.iter().enumerate().map(row).collect(),
         ..Table::default()
-    }
+    })
+}
+
+/// What is not as it should be in a run, in a few words; empty where all is.
+fn outcome_of(run: &RunFigures) -> String {
+    let status = match run.status {
+        Status::Complete => None,
+        Status::Partial => Some("PARTIAL"),
+        Status::Interrupted => Some("INTERRUPTED"),
+    };
+    let goal = run.met.filter(|met| !met).map(|_| "goal missed");
+    let unsteady = run.steady.filter(|steady| !steady).map(|_| "unsteady");
+    [status, run.outcome.headline(), goal, unsteady].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The columns of a table in which some cell has text.

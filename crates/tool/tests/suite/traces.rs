@@ -455,11 +455,7 @@ fn options_that_have_no_effect_beside_a_trace_are_refused() {
     assert!(missing.errors.contains(why), "{}", missing.errors);
     assert!(missing.json().text("reason").contains(why), "{}", missing.json().text("reason"));
     let printed = pummel("run -s 127.0.0.1:1 --trace /nonexistent/trace --format markdown").expect(1);
-    assert!(
-        printed.text.starts_with("### PARTIAL") && printed.text.contains(why),
-        "{}",
-        printed.text
-    );
+    assert!(printed.text.starts_with("### PARTIAL") && printed.text.contains(why), "{}", printed.text);
 }
 
 /// 400 reads of 50 keys in four seconds.

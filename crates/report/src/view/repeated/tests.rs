@@ -210,8 +210,8 @@ fn what_went_wrong_in_a_run_is_said() {
 fn everything_has_each_run_the_range_and_advice() {
     let text = draw(&view(&two_groups(), Wanted::Everything), Paper::default());
     for words in [
-        "\nruns          req/s        p50",
-        "\nrun 6        20,005 ",
+        "\nruns         req/s       p50       p90       p99     p99.9   outcome    limit\n",
+        "\nrun 6       20,005 ",
         "\n  range ",
         "known best from more and shorter runs",
     ] {
