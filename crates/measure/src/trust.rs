@@ -603,6 +603,32 @@ mod tests {
     }
 
     #[test]
+    fn time_taken_from_an_open_loop_is_the_cause_only_at_quantiles_that_it_can_reach() {
+        let trust = |share: f64| {
+            let run = Scenario { lag: 60 * MICROSECOND, late: (10, MILLISECOND), ..quiet() }.seen(&[0.2], 1);
+            let part = |machine: &crate::evidence::MachineEvidence| (share * machine.span_ns as f64) as Nanos;
+            run.machine(|machine| {
+                machine.used_ns = Some(part(machine));
+                machine.used_by_cpu.clear();
+                machine.steal_ns = Some(part(machine) * u64::from(machine.cpus));
+                machine.workers[0].run_delay_ns = Some(part(machine));
+            })
+            .summary()
+            .trust
+        };
+        let is_stolen = |cause| matches!(cause, Some(LagCause::CpuTaken { taker: CpuTaker::Hypervisor, .. }));
+        let fifth = trust(0.2);
+        assert!(is_stolen(fifth.cause_of("p99")), "{fifth:?}");
+        assert_eq!(
+            fifth.cause_of("p50"),
+            Some(LagCause::Unknown),
+            "a fifth of the requests is not half of them"
+        );
+        let most = trust(0.6);
+        assert!(is_stolen(most.cause_of("p50")), "{most:?}");
+    }
+
+    #[test]
     fn trust_and_limit_name_one_cause() {
         let is_others = |trust: &Trust| {
             let taker = CpuTaker::OtherProcesses;

@@ -97,9 +97,6 @@ impl LagCause {
     /// Finds why requests at a quantile lag by `lag_ns`. A cause has to have touched as many requests as lie beyond the
     /// quantile.
     pub fn at(case: &Case<'_>, quantile: f64, lag_ns: Nanos) -> LagCause {
-        if let Some((loss, cause)) = taken_loss(case).and_then(|loss| Some((loss, loss.cause?))) {
-            return cpu_taken(case, loss, cause);
-        }
         let sent = case.moments(Span::Lag).count as f64;
         let reaches = |touched: f64| touched > 0.0 && touched >= (1.0 - quantile) * sent;
         let touched = touched_by_stalls(case);
@@ -107,6 +104,12 @@ impl LagCause {
         // up.
         let catching_up = 1.0 - case.busy().min(FULL_SHARE);
         let missed = |share: f64| (share / catching_up).min(1.0) * sent;
+        if let Some((loss, cause)) = taken_loss(case).and_then(|loss| Some((loss, loss.cause?))) {
+            // In a closed loop a request waits for all that was late before it.
+            if case.is_closed || reaches(missed(loss.share)) {
+                return cpu_taken(case, loss, cause);
+            }
+        }
         let reaching = case.worst_loss().filter(|loss| reaches(touched.max(missed(loss.share))));
         if let Some((loss, cause)) = reaching
             .and_then(|loss| Some((loss, loss.of_stalls(case.measurement)?)))

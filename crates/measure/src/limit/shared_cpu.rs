@@ -83,13 +83,17 @@ fn shared_machine(case: &Case<'_>) -> Option<SharedMachine> {
         let seen: f64 = server.threads.iter().map(|thread| thread.cpu).sum();
         server.process.or((!server.threads.is_empty()).then_some(seen))
     };
-    let server_cpus: Option<f64> = case.servers.iter().map(of_server).sum();
+    let server_cpus = case.servers.iter().map(of_server).sum::<Option<f64>>()?;
+    let client_cpus = share_of(client_ns(machine), machine.span_ns);
+    let is_whole = used_ns.len() == machine.used_by_cpu.len();
+    // A machine that counts the time of its CPUs by ticks sees less than what its processes used.
+    let of_processes = if is_whole { (client_cpus + server_cpus) / cpus as f64 } else { 0.0 };
     Some(SharedMachine {
         cpus,
-        is_whole: used_ns.len() == machine.used_by_cpu.len(),
-        busy: share_of(all_ns, machine.span_ns.saturating_mul(cpus)).min(1.0),
-        client_cpus: share_of(client_ns(machine), machine.span_ns),
-        server_cpus: server_cpus?,
+        is_whole,
+        busy: share_of(all_ns, machine.span_ns.saturating_mul(cpus)).max(of_processes).min(1.0),
+        client_cpus,
+        server_cpus,
         software: case.readings().map(|reading| reading.software.clone()).next(),
         both_waited: case.worst_loss().is_some_and(|loss| loss.share > TAKEN_SHARE)
             && worst_delayed(case).is_some_and(|server| server.run_delay() > RUN_DELAY_SHARE),

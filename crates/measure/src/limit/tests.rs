@@ -333,6 +333,11 @@ fn a_cpu_that_client_and_server_share_is_named_for_the_side_that_waits() {
     let SharedMachine { cpus, busy, client_cpus, server_cpus, both_waited, .. } = machine;
     assert_eq!((*cpus, percent(*busy), *both_waited, machine.is_whole), (1, 90, false, true));
     assert_eq!((percent(*client_cpus), percent(*server_cpus)), (30, 60));
+    // A machine that counts by ticks saw less than the processes used: it was as busy as they made it.
+    let by_ticks = waiting(0.0).machine(|machine| machine.used_by_cpu = [(0, machine.span_ns / 2)].into());
+    let cause = by_ticks.verdict().cause;
+    let Cause::SharedCpu { machine: Some(machine), .. } = &cause else { panic!("{cause:#?}") };
+    assert_eq!(percent(machine.busy), 90);
     let is_server =
         |one: &CauseOfLag| matches!(one.cause, LagCause::CpuTaken { taker: CpuTaker::Servers, .. });
     assert!(both.trust.causes.iter().any(is_server), "{:?}", both.trust);

@@ -6,7 +6,7 @@ use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 
 use super::Document;
-use crate::words::limit::{NONE_REACHED, cause_words};
+use crate::words::limit::{cause_words, none_reached};
 
 impl Document {
     /// The text behind the label `Limit`, without a line break and a full stop; `None` where the result names no limit, and where most
@@ -48,13 +48,15 @@ fn line_of(document: &Document) -> Option<String> {
         return None;
     }
     let Some(cause) = &verdict.cause else { return Some(verdict.says.clone()) };
-    if is_told_by_trust(document, cause) {
-        return Some(NONE_REACHED.to_owned());
-    }
-    let is_cut_short = document.status == Status::Partial && document.totals.requests > answered(document);
-    match cause {
-        Cause::None { .. } if is_cut_short => Some("none reached until then".to_owned()),
-        _ => Some(cause_words(cause)),
+    let next = match cause {
+        Cause::None { next } => next.as_ref(),
+        _ if is_told_by_trust(document, cause) => None,
+        _ => return Some(cause_words(cause)),
+    };
+    let unanswered = document.totals.requests.saturating_sub(answered(document));
+    match document.status == Status::Partial && unanswered > 0 {
+        true => Some("none reached until then".to_owned()),
+        false => Some(none_reached(unanswered, next)),
     }
 }
 
@@ -102,6 +104,7 @@ mod tests {
     use crate::document::FailOnAnswer;
     use crate::example::Run;
     use crate::json::render;
+    use crate::words::limit::NONE_REACHED;
     use pummel_logic::plan::{Arrivals, FailOn};
     use pummel_logic::time::{MICROSECOND, MILLISECOND, SECOND};
     use pummel_measure::limit::{CpuTaker, LostCpu, Side, TakenCpu};
@@ -205,6 +208,20 @@ mod tests {
         };
         assert_eq!(cut_short(6).0.as_deref(), Some("none reached until then"));
         assert!(cut_short(0).0.is_some_and(|line| line.starts_with(NONE_REACHED)));
+        // The generator that is late in a carried open loop is no limit until then either.
+        let late = line(|document| {
+            limited(document, "generator", taken());
+            document.status = Status::Partial;
+            document.totals.requests += 6;
+        });
+        assert_eq!(late.0.as_deref(), Some("none reached until then"));
+    }
+
+    #[test]
+    fn a_complete_run_with_requests_without_a_reply_does_not_say_that_all_were_answered() {
+        let lost = line(|document| document.totals.requests += 4).0.unwrap_or_default();
+        let words = "none reached: all requests but 4 were answered as they came. ";
+        assert!(lost.starts_with(words), "{lost}");
     }
 
     #[test]

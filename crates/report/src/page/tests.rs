@@ -353,7 +353,10 @@ fn a_search_is_drawn_with_what_it_found() {
     assert!(page.contains(heading), "{page}");
     let trust = "<dt>Trust</dt><dd>reliable in 3 of 4 runs, the times partly pummel's own in 1</dd>";
     assert!(page.contains(trust), "{page}");
-    assert!(page.contains("<th class=\"name\">goal</th>") && page.contains("<td class=\"name\">missed"), "{page}");
+    assert!(
+        page.contains("<th class=\"name\">goal</th>") && page.contains("<td class=\"name\">missed"),
+        "{page}"
+    );
 }
 
 /// The series in this JSON.
@@ -488,7 +491,11 @@ fn the_title_of_repeated_runs_names_an_outcome_of_more_than_half_of_them() {
     made.runs[1].outcome = RunOutcome::Overloaded;
     assert!(title(&made).starts_with("OVERLOADED"), "{}", title(&made));
     let page = body(&of_repetition(&made, &PageOptions::default()));
-    assert!(page.contains("2 of 3 runs: more requests were due") && page.contains("<td class=\"name\">OVERLOADED</td>"), "{page}");
+    assert!(
+        page.contains("2 of 3 runs: more requests were due")
+            && page.contains("<td class=\"name\">OVERLOADED</td>"),
+        "{page}"
+    );
 }
 
 #[test]

@@ -107,7 +107,7 @@ pummel VERSION   127.0.0.1:11211 (text)   2.00 s
 Result   1,000 req/s of 1,000 asked; 94.4 % hits, no errors
 Trust    reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99
 Limit    none reached: every request was answered as it came. pummel's thread,
-         12 % busy, would be the first, at about 8,000/s
+         12 % busy, would be the first, at about 8,000/s at this cost a request
 
 response      req/s        p50        p90        p99      p99.9        max
 get             900    62.4 us    86.8 us    92.9 us    93.6 us    93.6 us
@@ -229,7 +229,7 @@ Result   WRONG VALUES: 12 of 1,710, of 12 keys. 1,000 req/s of 1,000 asked;
 Verify   bytes changed, first in key-0000; -v lists more
 Trust    reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99
 Limit    none reached: every request was answered as it came. pummel's thread,
-         12 % busy, would be the first, at about 8,000/s
+         12 % busy, would be the first, at about 8,000/s at this cost a request
 Seed     42
 
 response      req/s        p50        p90        p99      p99.9        max

@@ -15,8 +15,20 @@ use pummel_measure::words::{counted, grouped, percent, rate_text, was};
 
 use crate::document::{MergedLimit, MergedResult};
 
-/// The sentence of a run that nothing limited.
+/// The sentence of a run that nothing limited and in which all requests were answered.
 pub const NONE_REACHED: &str = "none reached: every request was answered as it came";
+
+/// The sentence of a run that nothing limited, with the number of requests that got no reply.
+pub fn none_reached(unanswered: u64, next: Option<&NextLimit>) -> String {
+    let words = match unanswered {
+        0 => NONE_REACHED.to_owned(),
+        some => format!("none reached: all requests but {} were answered as they came", grouped(some)),
+    };
+    match next {
+        None => words,
+        Some(next) => format!("{words}. {}", next_words(next)),
+    }
+}
 
 /// The sentence for a sum, without a full stop: that of its parts where all say the same, and else that of each, those that the
 /// generator limited first.
@@ -369,10 +381,7 @@ pub fn cause_words(cause: &Cause) -> String {
                 }
             ),
         },
-        Cause::None { next } => match next {
-            None => NONE_REACHED.to_owned(),
-            Some(next) => format!("{NONE_REACHED}. {}", next_words(next)),
-        },
+        Cause::None { next } => none_reached(0, next.as_ref()),
     }
 }
 
@@ -777,7 +786,7 @@ fn next_words(next: &NextLimit) -> String {
         None => resource,
     };
     format!(
-        "{first}, {} busy, would be the first, at about {}",
+        "{first}, {} busy, would be the first, at about {} at this cost a request",
         percent(next.share),
         rate_text(next.full_at_rate)
     )
@@ -1300,12 +1309,12 @@ mod tests {
             (
                 Cause::None { next: next(Resource::ClientThread { threads: 1 }, 0.21, 94_700.0) },
                 "none reached: every request was answered as it came. pummel's thread, 21 % busy, would be the first, at about \
-                 94,700/s",
+                 94,700/s at this cost a request",
             ),
             (
                 Cause::None { next: next(Resource::ServerCpu { server: None }, 0.22, 90_200.0) },
                 "none reached: every request was answered as it came. The server's CPU, 22 % busy, would be the first, at about \
-                 90,200/s",
+                 90,200/s at this cost a request",
             ),
             (Cause::None { next: None }, "none reached: every request was answered as it came"),
         ]

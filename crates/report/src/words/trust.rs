@@ -368,10 +368,10 @@ fn taken(taker: Taker, taken_s: f64, machine: SharedMachineResult) -> String {
     let time = seconds_text(taken_s);
     match taker {
         Taker::OtherProcesses => {
-            format!("other programs took its CPU for {time}. Stop them, or send from another machine")
+            format!("other programs took pummel's CPU for {time}. Stop them, or send from another machine")
         }
         Taker::Servers => format!(
-            "{} took its CPU for {time}. Give each CPUs of its own (taskset, --cpus), or send from another machine",
+            "{} took pummel's CPU for {time}. Give each CPUs of its own (taskset, --cpus), or send from another machine",
             servers_text(machine.servers)
         ),
         Taker::Agents => {
@@ -399,7 +399,7 @@ fn taken(taker: Taker, taken_s: f64, machine: SharedMachineResult) -> String {
         }
         Taker::Hypervisor => {
             format!(
-                "the hypervisor gave its CPU to other machines for {time}. Send from a machine that has its CPUs alone"
+                "the hypervisor gave pummel's CPU to other machines for {time}. Send from a machine that has its CPUs alone"
             )
         }
         Taker::ContainerLimit => {
@@ -412,7 +412,7 @@ fn taken(taker: Taker, taken_s: f64, machine: SharedMachineResult) -> String {
                 "its own threads, more than its CPUs, took them from each other for {time}. Use fewer (-T)"
             )
         }
-        Taker::Other => format!("its CPU was taken away for {time}"),
+        Taker::Other => format!("pummel's CPU was taken away for {time}"),
     }
 }
 
@@ -594,7 +594,7 @@ mod tests {
             (
                 caused(tail(85.0, 90.0), &["p99", "p99.9"], taken(Taker::OtherProcesses, 0.354, HERE)),
                 OPEN,
-                "p50 is reliable; 85 % of p99 is pummel's own delay (lag): other programs took its CPU for 354 ms. Stop them, \
+                "p50 is reliable; 85 % of p99 is pummel's own delay (lag): other programs took pummel's CPU for 354 ms. Stop them, \
                  or send from another machine",
             ),
             (
@@ -622,7 +622,7 @@ mod tests {
             (
                 caused(tail(60.0, 40.0), &["p99"], taken(Taker::Hypervisor, 0.07, AWAY)),
                 OPEN,
-                "p50 is reliable; 60 % of p99 is pummel's own delay (lag): the hypervisor gave its CPU to other machines for \
+                "p50 is reliable; 60 % of p99 is pummel's own delay (lag): the hypervisor gave pummel's CPU to other machines for \
                  70.0 ms. Send from a machine that has its CPUs alone",
             ),
         ];
@@ -659,7 +659,7 @@ mod tests {
             (
                 caused(median(15.0, 30.0), &["p50", "p99"], taken(Taker::Servers, 2.0, HERE)),
                 OPEN,
-                "NOT RELIABLE: 15 % of p50 and 30 % of p99 is pummel's own delay (lag): the server took its CPU for 2.00 s. \
+                "NOT RELIABLE: 15 % of p50 and 30 % of p99 is pummel's own delay (lag): the server took pummel's CPU for 2.00 s. \
                  Give each CPUs of its own (taskset, --cpus), or send from another machine",
             ),
         ];

@@ -208,7 +208,9 @@ fn stopped(document: &Document) -> Vec<Line> {
     let (least, most) = p99.fold((f64::INFINITY, 0.0_f64), |(least, most), us| (least.min(us), most.max(us)));
     if most > 0.0 {
         let of = if document.ops.iter().len() > 1 { format!(" of {busiest}") } else { String::new() };
-        words += &format!(". In the other seconds p99{of} was {} to {}", time(least), time(most));
+        let (least, most) = (time(least), time(most));
+        let range = if least == most { most } else { format!("{least} to {most}") };
+        words += &format!(". In the other seconds p99{of} was {range}");
     }
     vec![Line::warning("Stopped", words)]
 }

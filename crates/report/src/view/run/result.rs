@@ -15,6 +15,9 @@ use crate::text::byte_text;
 use crate::view::cells::{given_time, rate, rate_interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
 
+/// Requests from which on the quantiles of the few that were answered are told.
+const QUANTILES_OF_MIN: u64 = 100;
+
 /// The share of errors from which on the rate is that of all requests that ended, and the share stands beside it.
 const MANY_ERRORS: f64 = 0.01;
 
@@ -275,8 +278,10 @@ fn fills(document: &Document) -> u64 {
 pub(super) fn few_replies(document: &Document) -> Option<String> {
     let totals = &document.totals;
     let response = totals.times.response_us.as_ref().filter(|_| totals.completed > 0)?;
+    // Quantiles of fewer requests than this say nothing that their mean does not.
+    let has_quantiles = totals.completed >= QUANTILES_OF_MIN;
     let words = match (response.p50, response.p99, response.mean) {
-        (Some(p50), Some(p99), _) => format!(": p50 {}, p99 {}", time(p50), time(p99)),
+        (Some(p50), Some(p99), _) if has_quantiles => format!(": p50 {}, p99 {}", time(p50), time(p99)),
         (_, _, Some(mean)) => format!(", after {} on average", time(mean)),
         _ => String::new(),
     };
