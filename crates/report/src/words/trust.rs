@@ -3,8 +3,8 @@
 use std::fmt;
 
 use pummel_logic::plan::{Group, Plan};
-use pummel_logic::time::Nanos;
-use pummel_measure::limit::Limit;
+use pummel_logic::time::{MICROSECOND, Nanos};
+use pummel_measure::limit::{Limit, SLIP_MIN_NS, VISIBLE_SHARE};
 use pummel_measure::reason::ReasonKind;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, percent};
@@ -67,14 +67,16 @@ pub fn line(trust: &TrustResult, around: Around) -> Line {
         }
         ReliableFigures::All => {
             let then = if around.is_cut_short { " until then" } else { "" };
-            format!("reliable{then}: {OWN_DELAY} is {}", shares(trust, false))
+            format!("reliable{then}: {OWN_DELAY} is {}", shares(trust, false, true))
         }
-        ReliableFigures::UpToP99 => format!("reliable up to p99: {OWN_DELAY} is {}", shares(trust, true)),
+        ReliableFigures::UpToP99 => {
+            format!("reliable up to p99: {OWN_DELAY} is {}", shares(trust, true, true))
+        }
         ReliableFigures::FullClosedLoop => {
             let exception = if is_mostly_lag(trust, "p99.9") { " up to p99" } else { "" };
             format!(
                 "reliable{exception}. Lag is {}: in a full closed loop replies come together and are read one after the other",
-                shares(trust, false)
+                shares(trust, false, false)
             )
         }
         ReliableFigures::P50 => tail_line(trust, around),
@@ -96,7 +98,7 @@ pub fn merged(sum: &TrustResult, parts: &[MergedResult], is_closed: bool) -> Opt
     let unreliable = doubtful.iter().filter(|(_, line)| line.is_unreliable).count();
     if doubtful.is_empty() {
         let exception = if is_mostly_lag(sum, "p99.9") { " up to p99" } else { "" };
-        let lag = match shares(sum, false) {
+        let lag = match shares(sum, false, false) {
             shares if shares.is_empty() => String::new(),
             shares => format!(": {OWN_DELAY} is at most {shares}"),
         };
@@ -262,13 +264,21 @@ fn part_text(part: &LagPartResult) -> String {
     format!("{} of {}", percent(part.share), figure_name(&part.figure))
 }
 
-/// The shares of lag in the figures that are known, such as `3 % of p50 and 8 % of p99`.
-fn shares(trust: &TrustResult, with_tail: bool) -> String {
+/// The shares of lag in the figures that are known, such as `3 % of p50 and 8 % of p99`. A share that a reader would take for too much is
+/// that of a time that is short, where the times are reliable all the same.
+fn shares(trust: &TrustResult, with_tail: bool, are_short: bool) -> String {
     let shares = &trust.lag_share;
-    let mut parts: Vec<String> = [("p50", shares.p50), ("p99", shares.p99)]
-        .iter()
-        .filter_map(|(name, share)| Some(format!("{} of {name}", percent((*share)?))))
-        .collect();
+    let part = |(name, share): (&str, Option<f64>)| {
+        let share = share?;
+        let short = if are_short && share > VISIBLE_SHARE {
+            format!(" (below {} us)", SLIP_MIN_NS / MICROSECOND)
+        } else {
+            String::new()
+        };
+        Some(format!("{} of {name}{short}", percent(share)))
+    };
+    let mut parts: Vec<String> =
+        [("p50", shares.p50), ("p99", shares.p99)].into_iter().filter_map(part).collect();
     let tail = shares.p99_9.filter(|_| with_tail);
     parts.extend(tail.map(|share| format!("{} of p99.9 (*)", percent(share))));
     format!("{}{}", about(trust), joined(&parts))
@@ -546,6 +556,11 @@ mod tests {
                 facts(ReliableFigures::UpToP99, [Some(3.0), Some(9.0), Some(84.0)]),
                 OPEN,
                 "reliable up to p99: pummel's own delay (lag) is 3 % of p50, 9 % of p99 and 84 % of p99.9 (*)",
+            ),
+            (
+                all([Some(29.0), Some(9.0), Some(12.0)]),
+                OPEN,
+                "reliable: pummel's own delay (lag) is 29 % of p50 (below 20 us) and 9 % of p99",
             ),
             (
                 facts(ReliableFigures::FullClosedLoop, [Some(8.0), Some(19.0), Some(70.0)]),
