@@ -26,6 +26,7 @@ use crate::document::{Document, ToolResult};
 use crate::numbers::{grouped, number};
 use crate::run_figures::Metric;
 use crate::view::run::Wanted;
+use crate::view::several::name_of;
 use crate::view::{View, pair};
 
 /// Classes of the lines of sides, in order.
@@ -159,7 +160,7 @@ fn estimated(pair: &Comparison) -> Markup {
         .iter()
         .filter_map(|row| {
             Some(Estimate {
-                name: row.metric.name().to_owned(),
+                name: name_of(row.metric).to_owned(),
                 change: row.change?,
                 interval: row.ci,
                 is_judged: row.is_judged,
@@ -323,7 +324,7 @@ fn curves(drawn: &[DrawnSide<'_>]) -> Markup {
         how += " Pale bands: 95 % intervals within each run; how far runs differ from each other is not in them.";
     }
     if drawn.iter().any(|side| side.side.runs.len() > side.documents.len()) {
-        how += " Of repeated runs a line joins the medians of p50, p90, p99 and p99.9.";
+        how += " Of results without histograms a line joins p50, p90, p99 and p99.9, and of repeated runs their medians.";
     }
     if is_doubtful {
         how += " Striped edge: a part of some of these times was added by pummel itself.";

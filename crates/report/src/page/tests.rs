@@ -544,7 +544,7 @@ fn repeated_runs_are_drawn_by_the_medians_of_their_figures() {
     let sides = ComparedSides { comparisons: &comparisons, documents: &nothing };
     let body = body(&of_comparison(&sides, &PageOptions::default()));
     is_well_formed(&body);
-    assert!(body.contains("Of repeated runs a line joins the medians"), "{body}");
+    assert!(body.contains("Of results without histograms a line joins p50"), "{body}");
     assert!(
         !body.contains("<h2>Completed per second") && !body.contains("no intervals"),
         "no empty sections"

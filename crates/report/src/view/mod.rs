@@ -9,7 +9,7 @@ pub mod pair;
 pub mod repeated;
 pub mod run;
 pub mod series;
-mod several;
+pub(crate) mod several;
 
 /// The tone of some words: whether a reader has to look there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -18,7 +18,7 @@ const TIMES_IN_ALL: &str = "the times";
 pub(super) const MARK_NOTE: &str = "* mostly pummel's own delay";
 
 /// The name of a figure in a table.
-pub(super) fn name_of(metric: Metric) -> &'static str {
+pub(crate) fn name_of(metric: Metric) -> &'static str {
     match metric {
         Metric::ServerCpu => "CPU/req",
         Metric::ClientCpu => "own CPU",

@@ -77,7 +77,9 @@ pub(super) fn tables(repetition: &Repetition, is_everything: bool) -> Vec<Table>
         rows.push(row("95 % sure", RowKind::Sureness, &sure));
     }
     if repetition.runs.len() > 1 && (!has_intervals || is_everything) {
-        rows.push(row("range", RowKind::About, &range));
+        let range = row("range", RowKind::About, &range);
+        // The interval of the median of few runs reaches from the least to the greatest.
+        rows.extend((!rows.iter().any(|own| own.cells == range.cells)).then_some(range));
     }
     if repetition.runs.len() > 1 {
         rows.push(row("differ by", RowKind::About, &differ));

@@ -212,11 +212,14 @@ fn everything_has_each_run_the_range_and_advice() {
     for words in [
         "\nruns         req/s       p50       p90       p99     p99.9   outcome    limit\n",
         "\nrun 6       20,005 ",
-        "\n  range ",
         "known best from more and shorter runs",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
+    assert!(!text.contains("\n  range "), "the interval of six runs is their range: {text}");
+    let nine = repetition(&[1.0, 1.3, 1.01, 1.31, 0.99, 1.29, 1.02, 1.03, 1.04]);
+    let text = draw(&view(&nine, Wanted::Everything), Paper::default());
+    assert!(text.contains("\n  range "), "{text}");
     assert_eq!(brief(&two_groups()), "6 runs, 20,003/s p50 115 us p99 460 us");
     assert_eq!(brief(&cut()), "PARTIAL 3 of 6 runs, 20,001/s p50 100 us p99 400 us");
 }
