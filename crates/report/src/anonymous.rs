@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::Report;
 use crate::document::Document;
-use crate::layout::json_value;
+use crate::json_layout::json_value;
 use crate::view::run::exit_status;
 
 /// Names shorter than this are replaced only where nothing stands beside them, since they are parts of sentences too.

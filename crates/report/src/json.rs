@@ -5,7 +5,7 @@ mod tests;
 
 use serde::Serialize;
 
-use crate::layout::json_text;
+use crate::json_layout::json_text;
 
 /// A document as JSON text.
 pub fn render<T: Serialize>(document: &T) -> Vec<u8> {

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::side::{Difference, plan_differences};
-use crate::layout::json_value;
+use crate::json_layout::json_value;
 
 /// Most characters of a value that is shown.
 const VALUE_CHARS_MAX: usize = 60;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::document::{Document, ToolResult};
-use crate::layout::json_value;
+use crate::json_layout::json_value;
 use crate::run_figures::{Metric, RunFigures, judged_by_default, wrong_values};
 
 /// Names of the sides of a comparison of up to 8 sides, in the order of the command line.

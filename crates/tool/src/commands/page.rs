@@ -10,10 +10,8 @@ use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
 use crate::job::{InputFile, check_places};
 use crate::output::Output;
 use crate::stderr::{say, visible};
-use pummel_report::page::{
-    ComparedSides, Embed, PageOptions, of_comparison, of_curve, of_pair, of_repetition, of_run,
-};
-use pummel_report::stored::ResultDocument;
+use pummel_report::layouts;
+use pummel_report::page::{Embed, PageOptions};
 
 /// Options of `pummel report`.
 #[derive(Args, Clone, Debug)]
@@ -76,15 +74,7 @@ pub fn report(args: &PageArgs) -> Exit {
         Err(why) => return refuse_file(&args.file, &why),
     };
     let options = PageOptions { title: args.title.clone(), embed: args.embed };
-    let page = match &stored {
-        ResultDocument::Run(document) => of_run(document, &options),
-        ResultDocument::Series(series) => of_curve(series, &json, &options),
-        ResultDocument::Repeated(runs) => of_repetition(runs, &options),
-        ResultDocument::Pair(pair) => of_pair(pair, &options),
-        ResultDocument::Comparison(all) => {
-            of_comparison(&ComparedSides { comparisons: &all.comparisons, documents: &[] }, &options)
-        }
-    };
+    let page = layouts::page_of(&stored, &json, &options);
     match Output::prepare(&path).and_then(|output| output.finish(&page)) {
         Ok(()) => {
             if args.output.is_none() {

@@ -2,7 +2,6 @@
 
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-use std::slice::from_ref;
 
 use clap::{Args, ValueEnum, ValueHint};
 use pummel_measure::recorder::Span;
@@ -14,14 +13,10 @@ use crate::output::{print, print_screen};
 use crate::paper::ScreenArgs;
 use crate::stderr::say;
 use crate::values::nearest::hint;
-use pummel_report::comparison::Comparison;
 use pummel_report::document::Document;
-use pummel_report::screen::{Hints, Paper};
+use pummel_report::screen::Hints;
 use pummel_report::stored::ResultDocument;
-use pummel_report::text::Detail;
-use pummel_report::view::run::Wanted;
-use pummel_report::view::{View, pair, repeated};
-use pummel_report::{comparison, csv, curve, hgrm, markdown, repetition, text};
+use pummel_report::{hgrm, layouts};
 
 /// Options of `pummel show`.
 #[derive(Args, Clone, Debug)]
@@ -111,31 +106,20 @@ pub fn show(args: &ShowArgs) -> Exit {
     }
     match (&stored, args.format) {
         (_, ShowFormat::Json) => out(&json),
-        (ResultDocument::Run(document), format) => of_run(args, document, format),
-        (ResultDocument::Repeated(runs), ShowFormat::Text) => {
-            screen(args, |detail, paper| text::repetition(runs, detail, paper))
+        (_, ShowFormat::Markdown) => out(&layouts::markdown_of(&stored)),
+        (_, ShowFormat::Text) => {
+            let hints = if is_run { Hints::OfStored } else { Hints::OfStoredRuns };
+            end_of(print_screen(&layouts::text_of(
+                &stored,
+                args.screen.detail(args.quiet),
+                args.screen.paper(hints),
+            )))
         }
-        (ResultDocument::Repeated(runs), ShowFormat::Markdown) => {
-            markdown_of(&repeated::view(runs, Wanted::Screen))
-        }
-        (ResultDocument::Repeated(runs), ShowFormat::Csv) => out(&repetition::csv(runs)),
-        (ResultDocument::Pair(pair), ShowFormat::Text) => compared(args, from_ref(pair)),
-        (ResultDocument::Pair(pair), ShowFormat::Markdown) => {
-            markdown_of(&pair::view(from_ref(pair), Wanted::Screen))
-        }
-        (ResultDocument::Pair(pair), ShowFormat::Csv) => out(&comparison::csv(pair)),
-        (ResultDocument::Comparison(all), ShowFormat::Text) => compared(args, &all.comparisons),
-        (ResultDocument::Comparison(all), ShowFormat::Markdown) => {
-            markdown_of(&pair::view(&all.comparisons, Wanted::Screen))
-        }
-        (ResultDocument::Series(series), ShowFormat::Text) => {
-            screen(args, |detail, paper| curve::text(series, detail, paper))
-        }
-        (ResultDocument::Series(series), ShowFormat::Markdown) => out(&curve::markdown(series)),
-        (ResultDocument::Series(series), ShowFormat::Csv) => out(&curve::csv(series)),
-        (ResultDocument::Comparison(_), ShowFormat::Csv) => {
-            refuse_form(args, &stored, "csv", "the result of one command that made runs is required")
-        }
+        (_, ShowFormat::Csv) => match layouts::csv_of(&stored) {
+            Some(csv) => out(&csv),
+            None => refuse_form(args, &stored, "csv", "the result of one command that made runs is required"),
+        },
+        (ResultDocument::Run(document), ShowFormat::Hgrm) => histogram(args, document),
         (_, ShowFormat::Hgrm) => refuse_form(
             args,
             &stored,
@@ -145,21 +129,6 @@ pub fn show(args: &ShowArgs) -> Exit {
     }
 }
 
-/// Prints the text of a result of several runs, which `draw` makes, on the paper of standard output.
-fn screen(args: &ShowArgs, draw: impl Fn(Detail, Paper) -> String) -> Exit {
-    end_of(print_screen(&draw(args.screen.detail(args.quiet), args.screen.paper(Hints::OfStoredRuns))))
-}
-
-/// Prints stored comparisons.
-fn compared(args: &ShowArgs, comparisons: &[Comparison]) -> Exit {
-    screen(args, |detail, paper| text::comparison(comparisons, detail, paper))
-}
-
-/// Prints a view as Markdown.
-fn markdown_of(view: &View) -> Exit {
-    out(&markdown::render(view))
-}
-
 /// Refuses a form that this kind of result does not have.
 fn refuse_form(args: &ShowArgs, stored: &ResultDocument, form: &str, why: &str) -> Exit {
     let (file, command) = (args.file.display(), stored.command());
@@ -167,38 +136,23 @@ fn refuse_form(args: &ShowArgs, stored: &ResultDocument, form: &str, why: &str) 
     refuse("--format <FORMAT>", form.to_owned(), &accepted)
 }
 
-fn of_run(args: &ShowArgs, document: &Document, format: ShowFormat) -> Exit {
-    match format {
-        ShowFormat::Text | ShowFormat::Json => {
-            let shown =
-                text::run(document, args.screen.detail(args.quiet), args.screen.paper(Hints::OfStored));
-            end_of(print_screen(&shown))
+/// Prints the histogram of an operation of a run.
+fn histogram(args: &ShowArgs, document: &Document) -> Exit {
+    let file = args.file.display();
+    match hgrm::render(document, args.op.as_deref(), args.span.unwrap_or(Span::Response)) {
+        Ok(table) => return out(&table),
+        Err(hgrm::NoTable::Op(names)) => {
+            let op = args.op.clone().unwrap_or_default();
+            return refuse("--op <OP>", op, &format!("the result has {}", names.join(", ")));
         }
-        ShowFormat::Markdown => out(&markdown::of_run(document)),
-        ShowFormat::Csv => out(&csv::render(document)),
-        ShowFormat::Hgrm => {
-            match hgrm::render(document, args.op.as_deref(), args.span.unwrap_or(Span::Response)) {
-                Ok(table) => out(&table),
-                Err(hgrm::NoTable::Op(names)) => {
-                    let op = args.op.clone().unwrap_or_default();
-                    refuse("--op <OP>", op, &format!("the result has {}", names.join(", ")))
-                }
-                Err(hgrm::NoTable::Histogram) => {
-                    let file = args.file.display();
-                    say(format_args!("error: '{file}': the result keeps no histograms of these times"));
-                    Exit::Failed
-                }
-                Err(hgrm::NoTable::Empty) => {
-                    let file = args.file.display();
-                    say(format_args!(
-                        "error: '{file}': no request has such a time{}",
-                        reason_words(document)
-                    ));
-                    Exit::Failed
-                }
-            }
+        Err(hgrm::NoTable::Histogram) => {
+            say(format_args!("error: '{file}': the result keeps no histograms of these times"));
+        }
+        Err(hgrm::NoTable::Empty) => {
+            say(format_args!("error: '{file}': no request has such a time{}", reason_words(document)));
         }
     }
+    Exit::Failed
 }
 
 /// Why a run is not complete, to follow a sentence; empty of a complete one.

@@ -21,9 +21,15 @@ const GROUPS_SHOWN_MAX: usize = 3;
 pub(super) fn ran(document: &Document) -> Vec<Vec<String>> {
     let readings = document.evidence.iter().flat_map(|seen| &seen.servers);
     let readings = readings.filter_map(|server| server.reading.as_ref());
-    let programs = readings.map(|reading| (reading.software.as_str(), reading.version.as_str()));
+    // A server that died has no second reading, and said before the run what it is.
+    let said = document.detected.as_deref().and_then(|said| said.split_once(", ")?.0.split_once(' '));
+    let mut programs: Vec<_> =
+        readings.map(|reading| (reading.software.as_str(), reading.version.as_str())).collect();
+    if programs.is_empty() && document.plan.servers.len() == 1 {
+        programs.extend(said);
+    }
     let title = format!("pummel {}", document.tool.version);
-    let mut lines = vec![vec![title, servers(&document.plan, programs), measured(document)]];
+    let mut lines = vec![vec![title, servers(&document.plan, programs.into_iter()), measured(document)]];
     if document.tool.profile == "quick" {
         lines.push(vec![
             "profile quick, for a first look: figures of speed want the release build (make build)"

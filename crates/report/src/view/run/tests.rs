@@ -36,6 +36,16 @@ fn no_line_is_wider_than_the_paper() {
 }
 
 #[test]
+fn a_server_without_a_reading_has_the_name_and_the_version_that_it_said_before_the_run() {
+    let mut document = good();
+    document.evidence = None;
+    document.detected = Some("memcached 1.6.40, text".to_owned());
+    assert!(screen(&document, 120).contains(" (memcached 1.6.40, text) "), "{}", screen(&document, 120));
+    document.detected = Some("text".to_owned());
+    assert!(screen(&document, 120).contains(" (text) "), "{}", screen(&document, 120));
+}
+
+#[test]
 fn columns_give_way_in_their_order_and_the_rest_stays() {
     let document = good();
     let heading = |width| {

@@ -1,0 +1,58 @@
+//! The layouts of the result of any command: text, Markdown, CSV and the page, each by one function.
+
+use std::slice::from_ref;
+
+use crate::page::{self, ComparedSides, PageOptions};
+use crate::screen::Paper;
+use crate::stored::ResultDocument;
+use crate::text::{self, Detail};
+use crate::view::run::Wanted;
+use crate::view::{pair, repeated};
+use crate::{comparison, csv, curve, markdown, repetition};
+
+/// The text of the result, with a line end after each line.
+pub fn text_of(result: &ResultDocument, detail: Detail, paper: Paper) -> String {
+    match result {
+        ResultDocument::Run(run) => text::run(run, detail, paper),
+        ResultDocument::Series(series) => curve::text(series, detail, paper),
+        ResultDocument::Repeated(runs) => text::repetition(runs, detail, paper),
+        ResultDocument::Pair(pair) => text::comparison(from_ref(pair), detail, paper),
+        ResultDocument::Comparison(all) => text::comparison(&all.comparisons, detail, paper),
+    }
+}
+
+/// The result as Markdown, at most 8 KB.
+pub fn markdown_of(result: &ResultDocument) -> Vec<u8> {
+    match result {
+        ResultDocument::Run(run) => markdown::of_run(run),
+        ResultDocument::Series(series) => curve::markdown(series),
+        ResultDocument::Repeated(runs) => markdown::render(&repeated::view(runs, Wanted::Screen)),
+        ResultDocument::Pair(pair) => markdown::render(&pair::view(from_ref(pair), Wanted::Screen)),
+        ResultDocument::Comparison(all) => markdown::render(&pair::view(&all.comparisons, Wanted::Screen)),
+    }
+}
+
+/// The intervals of a run, or the runs of a result of several; `None` for more than two sides.
+pub fn csv_of(result: &ResultDocument) -> Option<Vec<u8>> {
+    match result {
+        ResultDocument::Run(run) => Some(csv::render(run)),
+        ResultDocument::Series(series) => Some(curve::csv(series)),
+        ResultDocument::Repeated(runs) => Some(repetition::csv(runs)),
+        ResultDocument::Pair(pair) => Some(comparison::csv(pair)),
+        ResultDocument::Comparison(_) => None,
+    }
+}
+
+/// The result as a page of HTML; `json` is the result as it was stored.
+pub fn page_of(result: &ResultDocument, json: &[u8], options: &PageOptions) -> Vec<u8> {
+    match result {
+        ResultDocument::Run(run) => page::of_run(run, options),
+        ResultDocument::Series(series) => page::of_curve(series, json, options),
+        ResultDocument::Repeated(runs) => page::of_repetition(runs, options),
+        ResultDocument::Pair(pair) => page::of_pair(pair, options),
+        ResultDocument::Comparison(all) => {
+            let sides = ComparedSides { comparisons: &all.comparisons, documents: &[] };
+            page::of_comparison(&sides, options)
+        }
+    }
+}
