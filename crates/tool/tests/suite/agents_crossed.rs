@@ -64,7 +64,7 @@ fn runs_in_which_features_of_agents_meet_are_complete() {
     let server = Memcached::start_on(Place::Udp);
     for (agent_words, words, name, expected) in COMPLETE {
         let ended = run(&server, words, &pair(agent_words)).end();
-        assert_eq!(ended.status, 0, "{words}: {}", ended.errors);
+        assert_eq!(ended.status, 0, "{words}: {}{}", ended.errors, ended.text);
         let json = ended.json();
         assert_eq!((json.text("status"), json.count(name)), ("complete", *expected), "{words}: {name}");
         let members = json.at("agents/members").as_array().expect("members");

@@ -53,9 +53,10 @@ fn is_proven(result: &Json) -> bool {
     let server_waited = waited(result, "servers", "threads", "threads_seconds") > TAKEN_SHARE;
     match result.text("verdict/row") {
         "generator-cpu-taken" => generator_waited,
-        "server-run-delay" => server_waited,
+        // A full thread that waited for its CPU is told with the time for which it did.
+        "server-run-delay" | "server-cpu" => server_waited,
         // What a thread that waits for a CPU does to others, where no row about that CPU stands above.
-        "generator-thread-busy" | "slots" | "server-bursts" | "waits-by-exclusion" => {
+        "generator-thread-busy" | "shared-cpu" | "slots" | "server-bursts" | "waits-by-exclusion" => {
             generator_waited || server_waited
         }
         "generator-kept-back" => {
