@@ -29,11 +29,19 @@ pub fn render(view: &View) -> Vec<u8> {
 /// The summary of a run, at most 8 KB: its screen, the requests over time, and the five times of all operations folded with the seed, where
 /// there is room for them.
 pub fn of_run(document: &Document) -> Vec<u8> {
-    let text = of(&run::view(document, Wanted::Screen)).and(sparkline(document));
+    let screen = run::view(document, Wanted::Screen);
+    let text = of(&screen).and(sparkline(document));
     let times = run::view(document, Wanted::Times).tables;
-    let details = Md::of("\n<details><summary>Times and seed</summary>\n");
-    let details = times.iter().fold(details, |text, own| text.and(table(own)));
-    let details = details.mark("\nseed ").words(&document.plan.seed.to_string()).mark("\n\n</details>\n");
+    let details = times.iter().fold(Md::default(), |text, own| text.and(table(own)));
+    // A run with a word in capitals has its seed on the screen.
+    let details = match screen.lines.iter().any(|line| line.label == "Seed") {
+        true => details,
+        false => details.mark("\nSeed ").words(&document.plan.seed.to_string()).mark("\n"),
+    };
+    let details = match details.len() {
+        0 => details,
+        _ => Md::of("\n<details><summary>More of this run</summary>\n").and(details).mark("\n</details>\n"),
+    };
     let text = if text.len() + details.len() <= BYTES_MAX { text.and(details) } else { text };
     text.shorten(BYTES_MAX).finish().into_bytes()
 }
@@ -54,10 +62,10 @@ fn of(view: &View) -> Md {
     let text = paragraph(text, view.sides.iter().map(side));
     let ran = view.ran.iter().map(|parts| plain(&parts.join(", ")));
     let text = paragraph(text, ran);
-    // A line without a label goes on with the one before it.
+    // A line without a label goes on with the one before it, but for the one behind the headline.
     let marks = others.iter().enumerate().map(|(place, line)| match (line.label, place) {
-        ("", _) => "\\\n",
         (_, 0) => "\n",
+        ("", _) => "\\\n",
         _ => "\n\n",
     });
     let text = marks.zip(others).fold(text, |text, (mark, own)| text.mark(mark).and(line(own)));
@@ -209,12 +217,18 @@ mod tests {
 - a note
 ";
         assert_eq!(String::from_utf8(render(&view)).unwrap(), expected);
+        let results = ["Result", "", "Trust"].map(|label| Line::new(label, Words::plain("words")));
+        let several = View { lines: results.to_vec(), ..View::default() };
+        let expected = "### words\n\nwords\n\n**Trust** words\n";
+        assert_eq!(String::from_utf8(render(&several)).unwrap(), expected);
     }
 
     #[test]
     fn a_summary_of_a_run_is_its_screen_with_requests_over_time_and_the_five_times() {
         let mut run = Run::new(Keep::Figures);
         run.plan.goals = vec![Goal { quantile: 0.99, limit_ns: MILLISECOND / 100 }];
+        let plain = String::from_utf8(of_run(&Run::new(Keep::Figures).document(Clone::clone))).unwrap();
+        assert!(plain.ends_with("\nSeed 42\n\n</details>\n"), "{plain}");
         let text = run.document(text);
         assert!(
             text.starts_with("### GOAL MISSED. 1,000 req/s of 1,000 asked; 94.4 % hits, no errors\n\n- "),
@@ -236,7 +250,8 @@ mod tests {
         document.load = None;
         let text = text(&document);
         assert!(text.starts_with("### ") && text.contains("none of 10 records was stored"), "{text}");
-        assert!(!text.contains("|---") && text.contains("\nseed "), "{text}");
+        assert!(!text.contains("|---") && text.matches("Seed").count() == 1, "{text}");
+        assert!(!text.contains("<details>"), "there is nothing to fold: {text}");
     }
 
     #[test]
@@ -244,10 +259,13 @@ mod tests {
         let mut document = Run::new(Keep::Figures).document(Clone::clone);
         document.error_messages =
             (0..100).map(|i| (format!("<b>|*{i}\n# x {}", "y".repeat(5_000)), i)).collect();
+        document.noreply_errors = Some(100);
         document.plan.servers = vec!["s".repeat(90); 500];
         let text = text(&document);
         assert!(text.len() <= BYTES_MAX, "{}", text.len());
-        assert!(!text.contains("<b>") && !text.contains("\n# x"), "{text}");
+        assert!(!text.contains("<b>") && text.contains("&lt;b&gt;\\|\\*99 \\# x"), "{text}");
+        assert!(text.contains("yyy…") && text.contains("\nand 2 more: -v\n"), "{text}");
+        assert!(text.contains("500 servers, sss"), "{text}");
         assert_eq!(plain(&"x".repeat(2_000)).finish(), "x".repeat(2_000));
         assert_eq!(plain(&"<".repeat(2_001)).finish(), "&lt;".repeat(2_000) + "…");
     }

@@ -82,6 +82,14 @@ fn escaped_json(json: &str) -> String {
     escaped
 }
 
+/// A name of at most `chars_max` characters, of which the last is a mark where the name is cut off.
+pub fn cut_name(name: &str, chars_max: usize) -> String {
+    match name.chars().count() <= chars_max {
+        true => name.to_owned(),
+        false => name.chars().take(chars_max - 1).chain(['\u{2026}']).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! Pictures in SVG, drawn shape by shape in two layouts; words in them are escaped as everywhere on a page.
 
+pub use crate::visible::cut_name;
 use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped, html};
@@ -51,14 +52,6 @@ impl Layout {
     /// Columns of data where a screen has so many. The data of telephones are coarser, so that a page stays small.
     pub fn columns(self, wide: usize) -> usize {
         if self.is_narrow() { wide / 4 } else { wide }
-    }
-}
-
-/// A name of at most `chars_max` characters, of which the last is a mark where the name is cut off.
-pub fn cut_name(name: &str, chars_max: usize) -> String {
-    match name.chars().count() <= chars_max {
-        true => name.to_owned(),
-        false => name.chars().take(chars_max - 1).chain(['\u{2026}']).collect(),
     }
 }
 

@@ -5,6 +5,7 @@ use pummel_measure::outcome::RunOutcome;
 use pummel_measure::words::{counted, was};
 
 use super::cells::{rate, time};
+use super::run::Word;
 use super::{Cell, Column, Line, Row, RowKind, Table, Text, Tone};
 use crate::run_figures::{Metric, RunFigures};
 
@@ -181,8 +182,8 @@ pub(super) fn each(name: &str, word: &str, runs: &[RunFigures]) -> Table {
 fn outcome_of(run: &RunFigures) -> String {
     let status = match run.status {
         Status::Complete => None,
-        Status::Partial => Some("PARTIAL"),
-        Status::Interrupted => Some("INTERRUPTED"),
+        Status::Partial => Some(Word::Partial.text()),
+        Status::Interrupted => Some(Word::Interrupted.text()),
     };
     let goal = run.met.filter(|met| !met).map(|_| "goal missed");
     let unsteady = run.steady.filter(|steady| !steady).map(|_| "unsteady");

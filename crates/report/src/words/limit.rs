@@ -785,8 +785,18 @@ fn next_words(next: &NextLimit) -> String {
         Some(rest) => format!("The {rest}"),
         None => resource,
     };
+    // A request costs less CPU the more of them there are at once.
+    let cost = match next.resource {
+        Resource::ClientThread { .. } | Resource::ServerCpu { .. } | Resource::ServerCommands { .. } => {
+            " at this cost a request"
+        }
+        Resource::Slots
+        | Resource::Card { .. }
+        | Resource::ServerMemory { .. }
+        | Resource::ServerConnections { .. } => "",
+    };
     format!(
-        "{first}, {} busy, would be the first, at about {} at this cost a request",
+        "{first}, {} busy, would be the first, at about {}{cost}",
         percent(next.share),
         rate_text(next.full_at_rate)
     )
@@ -1315,6 +1325,11 @@ mod tests {
                 Cause::None { next: next(Resource::ServerCpu { server: None }, 0.22, 90_200.0) },
                 "none reached: every request was answered as it came. The server's CPU, 22 % busy, would be the first, at about \
                  90,200/s at this cost a request",
+            ),
+            (
+                Cause::None { next: next(Resource::Slots, 0.19, 2_490.0) },
+                "none reached: every request was answered as it came. The connections, 19 % busy, would be the first, at about \
+                 2,490/s",
             ),
             (Cause::None { next: None }, "none reached: every request was answered as it came"),
         ]

@@ -12,9 +12,13 @@ use super::result::wrong;
 use crate::document::{Document, FailOnAnswer, GoalOutcome, IntervalResult};
 use crate::view::cells::{interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
+use crate::visible::cut_name;
 
 /// The most messages of servers that are shown.
 pub(crate) const MESSAGES_MAX: usize = 5;
+
+/// Characters of a server's message that are shown at most; the JSON has all that was kept.
+const MESSAGE_CHARS_MAX: usize = 200;
 /// The share of the mean from which on a server has more than its part.
 const OUT_OF_BALANCE: f64 = 1.25;
 /// The share of a server's requests from which on those of others are told.
@@ -116,10 +120,13 @@ fn errors(document: &Document) -> Vec<Line> {
     if answered > 0 || noreply > 0 {
         let messages = commonest_messages(document);
         let told = sum(messages.iter().map(|(_, count)| *count));
-        messages
-            .iter()
-            .take(MESSAGES_MAX)
-            .for_each(|(words, count)| add(format!("{} x {words}", grouped(*count))));
+        messages.iter().take(MESSAGES_MAX).for_each(|(words, count)| {
+            add(format!("{} x {}", grouped(*count), cut_name(words, MESSAGE_CHARS_MAX)))
+        });
+        let more = messages.len().saturating_sub(MESSAGES_MAX) as u64;
+        if more > 0 {
+            add(counted(more, "more message"));
+        }
         for fault in Fault::ALL.into_iter().filter(|fault| !fault.unanswered()) {
             let count = faults(document, |own| own == fault);
             if count > 0 && told == 0 {
