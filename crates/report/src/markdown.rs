@@ -71,7 +71,7 @@ fn of(view: &View) -> Md {
     let text = marks.zip(others).fold(text, |text, (mark, own)| text.mark(mark).and(line(own)));
     let text = if others.is_empty() { text } else { text.mark("\n") };
     let text = view.tables.iter().fold(text, |text, own| text.and(table(own)));
-    let notes = view.notes.iter().map(|note| plain(&note.text));
+    let notes = view.notes_beside(|_| true).map(|note| plain(&note.text));
     paragraph(text, notes)
 }
 
@@ -195,7 +195,9 @@ mod tests {
                     },
                 ],
             }],
-            notes: vec![Note::of("a note")],
+            notes: ["a note", "another in its place"]
+                .map(|note| Note { is_alternative: true, ..Note::of(note) })
+                .to_vec(),
         };
         let expected = "\
 ### WORSE: \\*all\\*

@@ -136,17 +136,7 @@ fn notes_shown(view: &View, width: usize) -> Vec<String> {
             columns.into_iter().map(|(place, _)| table.columns[place].name.as_str())
         })
         .collect();
-    let mut notes = Vec::new();
-    let mut has_alternative = false;
-    for note in &view.notes {
-        let is_shown =
-            note.columns.is_empty() || note.columns.iter().any(|name| shown.contains(&name.as_str()));
-        if is_shown && !(note.is_alternative && has_alternative) {
-            has_alternative |= note.is_alternative;
-            notes.push(note.text.clone());
-        }
-    }
-    notes
+    view.notes_beside(|name| shown.contains(&name)).map(|note| note.text.clone()).collect()
 }
 
 /// Pieces of one word, or of words that a line break must not part.

@@ -53,7 +53,7 @@ pub fn table(names: &[&str], rows: &[Vec<String>]) -> Markup {
 pub fn tables_of(view: &View) -> Markup {
     html! {
         @for own in &view.tables { (table_of(own)) }
-        @for note in &view.notes { p.how { (note.text) } }
+        @for note in view.notes_beside(|_| true) { p.how { (note.text) } }
     }
 }
 

@@ -192,3 +192,20 @@ pub struct View {
     /// Sentences below the tables.
     pub notes: Vec<Note>,
 }
+
+impl View {
+    /// The notes that stand where the columns with some headings are shown: one of several alternatives, and none about columns that
+    /// gave way.
+    pub fn notes_beside<'a>(
+        &'a self,
+        is_shown: impl Fn(&str) -> bool + 'a,
+    ) -> impl Iterator<Item = &'a Note> {
+        let mut has_alternative = false;
+        self.notes.iter().filter(move |note| {
+            let stands = note.columns.is_empty() || note.columns.iter().any(|name| is_shown(name));
+            let is_second = note.is_alternative && has_alternative;
+            has_alternative |= stands && note.is_alternative;
+            stands && !is_second
+        })
+    }
+}
