@@ -13,7 +13,7 @@ const FOLDERS: [&str; 9] = [
     "crates/traffic",
     "crates/testserver",
     "crates/engine",
-    "crates/tool/tests",
+    "crates/pummel/tests",
     "xtask",
     "xtask/proto",
     "fuzz",

@@ -164,8 +164,8 @@ fn grouped(figure: usize) -> String {
 /// The files that a program writes: the Rust of the agents' protocol, and the JSON schemas.
 fn generated_files(root: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
-    if root.join("crates/tool/proto").exists() {
-        found = sources::files(root, "crates/tool/proto", "rs")?;
+    if root.join("crates/pummel/proto").exists() {
+        found = sources::files(root, "crates/pummel/proto", "rs")?;
     }
     let schemas = sources::files(root, "docs", "json")?;
     found.extend(schemas.into_iter().filter(|path| path.ends_with(".schema.json")));
@@ -273,9 +273,9 @@ fn c() {}
             ("crates/logic/src/lib.rs", "#[cfg(test)]\nmod a;\n// B.\nstruct C;\n"),
             ("crates/logic/src/a.rs", "struct D;\nstruct E;\n"),
             ("crates/logic/target/f.rs", "struct F;\n"),
-            ("crates/tool/Cargo.toml", ""),
-            ("crates/tool/src/main.rs", "fn main() {}\n"),
-            ("crates/tool/proto/g.rs", "struct G;\n\nstruct H;\n"),
+            ("crates/pummel/Cargo.toml", ""),
+            ("crates/pummel/src/main.rs", "fn main() {}\n"),
+            ("crates/pummel/proto/g.rs", "struct G;\n\nstruct H;\n"),
             ("xtask/Cargo.toml", ""),
             ("xtask/src/main.rs", "fn main() {}\n"),
             ("xtask/proto/Cargo.toml", ""),
@@ -292,7 +292,7 @@ fn c() {}
         }
         let sizes = Sizes::of(root).unwrap();
         let names: Vec<&str> = sizes.crates.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["crates/logic", "crates/tool", "xtask", "xtask/proto"]);
+        assert_eq!(names, ["crates/logic", "crates/pummel", "xtask", "xtask/proto"]);
         assert_eq!(sizes.crates[0].1, Lines { code: 1, tests: 4, comments: 1 });
         assert_eq!(sizes.crates[1].1, Lines { code: 1, ..Lines::default() });
         assert_eq!(sizes.generated, 4);

@@ -18,7 +18,7 @@ pub const CRATES: [Crate; 8] = [
     Crate { directory: "crates/testserver", layers: &[] },
     Crate { directory: "crates/engine", layers: ENGINE },
     Crate { directory: "crates/report", layers: &[] },
-    Crate { directory: "crates/tool", layers: TOOL },
+    Crate { directory: "crates/pummel", layers: TOOL },
     Crate { directory: "xtask", layers: &[] },
 ];
 

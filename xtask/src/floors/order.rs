@@ -84,12 +84,22 @@ mod tests {
             1,
             "`backend` may not use `worker`",
         );
-        caught("crates/tool/src/values.rs", "use crate::metrics::text;", 1, "`values` may not use `metrics`");
+        caught(
+            "crates/pummel/src/values.rs",
+            "use crate::metrics::text;",
+            1,
+            "`values` may not use `metrics`",
+        );
     }
 
     #[test]
     fn modules_of_one_layer_do_not_use_each_other() {
-        caught("crates/tool/src/native/mod.rs", "use crate::compat::a;", 1, "`native` may not use `compat`");
+        caught(
+            "crates/pummel/src/native/mod.rs",
+            "use crate::compat::a;",
+            1,
+            "`native` may not use `compat`",
+        );
     }
 
     #[test]

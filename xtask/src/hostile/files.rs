@@ -182,7 +182,7 @@ fn read(
 /// The files from which mutants are made: those of the tests, and new ones of the program.
 fn bases(root: &Path, program: &Path, folder: &Path) -> io::Result<Vec<Base>> {
     let mut bases = Vec::new();
-    let fixtures = root.join("crates/tool/tests/fixtures/schema-1");
+    let fixtures = root.join("crates/pummel/tests/fixtures/schema-1");
     for (kind, under) in [("plan", "plans"), ("result", "results")] {
         let mut paths: Vec<PathBuf> =
             fs::read_dir(fixtures.join(under))?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;

@@ -208,12 +208,13 @@ pub fn false_words(command: &Typed, root: &std::path::Path) -> Vec<String> {
         _ => {}
     }
     let test = command.words.iter().position(|word| word == "--test");
-    let suite =
-        test.and_then(|at| command.words.get(at + 1)).map(|name| format!("crates/tool/tests/{name}/main.rs"));
+    let suite = test
+        .and_then(|at| command.words.get(at + 1))
+        .map(|name| format!("crates/pummel/tests/{name}/main.rs"));
     // What is named after the suite is one of its files, or a folder of them.
     let part = test.and_then(|at| command.words.get(at + 2)).map(|name| {
-        let file = format!("crates/tool/tests/suite/{name}.rs");
-        if root.join(&file).exists() { file } else { format!("crates/tool/tests/suite/{name}/mod.rs") }
+        let file = format!("crates/pummel/tests/suite/{name}.rs");
+        if root.join(&file).exists() { file } else { format!("crates/pummel/tests/suite/{name}/mod.rs") }
     });
     let files = command.words.iter().filter(|word| {
         ["deploy/", "scripts/", "crates/", "docs/", "xtask/"].iter().any(|folder| word.starts_with(folder))
