@@ -12,8 +12,9 @@ use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
 use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
-use crate::backend::{Backend, Close, ConnId, Event, Reason};
+use crate::backend::{Backend, Close, ConnId, Event};
 use crate::resolve::Server;
+use pummel_measure::trouble::Reason;
 
 /// Longest wait after which a caller can look whether it is to go on, in nanoseconds.
 const LOOK_NS: Nanos = 10 * MILLISECOND;

@@ -14,11 +14,12 @@ use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim}
 use pummel_engine::backend::tls::{Setup, Tls};
 use pummel_engine::backend::transmit::TransmitStamps;
 use pummel_engine::backend::uring::Uring;
-use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Mark, Reason, Target, TransmitStamp};
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Mark, Target, TransmitStamp};
 use pummel_engine::sys::raise_descriptor_limit;
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_measure::trouble::Reason;
 use rustls::{ServerConfig, ServerConnection};
 
 use authority::{Authority, Secured};

@@ -10,13 +10,14 @@ use std::thread::{self, JoinHandle};
 
 use pummel_engine::backend::epoll::Epoll;
 use pummel_engine::backend::tls::{Setup, Tls, TlsError};
-use pummel_engine::backend::{Backend, Close, ConnId, Event, Reason, Target, TlsHandshake};
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Target, TlsHandshake};
 use pummel_engine::resolve::{Server, Sources};
 use pummel_engine::run::{Run, Watch};
 use pummel_logic::plan::{self, Clock, Plan, Socket, TlsOptions, Wait};
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::{Measurement, Status};
+use pummel_measure::trouble::Reason;
 use rustls::ServerConfig;
 use rustls::version::{TLS12, TLS13};
 

@@ -10,8 +10,9 @@ use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_measure::churn::ConnectionFailure;
 
 use super::transmit::TransmitStamps;
-use super::{ConnId, Reason, Target};
+use super::{ConnId, Target};
 use crate::sys::{self, Address};
+use pummel_measure::trouble::Reason;
 
 /// Pause before a full unix listener is tried again, in nanoseconds.
 const UNIX_RETRY_NS: Nanos = MILLISECOND;

@@ -13,9 +13,10 @@ use super::sockets::{BLOCKED, CARD, DATAGRAMS, STAMPED, Shortfall, Slot, SlotSta
 use super::stamps::Stamps;
 use super::transmit::{Mark, TransmitStamp, TransmitStamps};
 use super::waiting::WaitStrategy;
-use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
+use super::{Backend, Close, ConnId, Event, Handed, Target};
 use crate::clock;
 use crate::sys::{self, Alarm, Poller, Ready, WaitLimit};
+use pummel_measure::trouble::Reason;
 
 /// Size of the block into which a worker receives. A read that does not fill the block has emptied the socket. Values
 /// of 100 KB cost a third more with a quarter of this size, and untouched pages take no memory (docs/PERFORMANCE.md).

@@ -19,11 +19,9 @@ use std::io;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use pummel_logic::protocol::Fault;
 use pummel_logic::time::Nanos;
-use pummel_measure::connections::TlsTrouble;
+use pummel_measure::trouble::Reason;
 
 pub use self::transmit::{Mark, TransmitStamp};
 
@@ -79,26 +77,6 @@ pub enum Close {
     Fin,
     /// The connection is reset.
     Reset,
-}
-
-/// Why a connection was closed or could not be opened: the class that results count, and the system's error number.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reason {
-    /// The class that results count.
-    pub fault: Fault,
-    /// The system's error number (`errno`); 0 for an orderly close.
-    pub errno: i32,
-    /// The reason as a clause about the server, where more is known than the two above say.
-    pub words: Option<Arc<str>>,
-    /// Kind of the failure of TLS; `None` where TLS did not fail.
-    pub tls: Option<TlsTrouble>,
-}
-
-impl Reason {
-    /// A reason without words of its own.
-    pub const fn new(fault: Fault, errno: i32) -> Reason {
-        Reason { fault, errno, words: None, tls: None }
-    }
 }
 
 /// A TLS handshake that has succeeded.

@@ -10,9 +10,10 @@ use pummel_logic::time::Nanos;
 use super::dial::{self, ConnectProgress, SocketStamps, UnixRetries, reason};
 use super::stamps::Stamps;
 use super::transmit::{Mark, TransmitStamp, TransmitStamps};
-use super::{Close, ConnId, Handed, Reason, Target};
+use super::{Close, ConnId, Handed, Target};
 use crate::clock;
 use crate::sys;
+use pummel_measure::trouble::Reason;
 
 /// Flag: a send was short, and [`Event::Writable`](super::Event::Writable) is owed.
 pub const BLOCKED: u8 = 1;

@@ -17,7 +17,7 @@ use pummel_measure::evidence::server::USUAL_RECORD;
 use crate::backend::tls::Setup;
 use crate::resolve::Server;
 use crate::side_connections::{Failure, SideConnections, SideEvent, SideOptions};
-use crate::worker::trouble::Trouble;
+use pummel_measure::trouble::Trouble;
 
 /// Most attempts to open a side connection in a run.
 const TRIES_MAX: u32 = 10;

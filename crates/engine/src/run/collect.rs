@@ -26,13 +26,13 @@ use super::early_end::EarlyEnd;
 use super::rate_control::RateControl;
 use super::setup::empty_interval;
 use super::watch::Watch;
-use crate::backend::Reason;
 use crate::clock;
 use crate::resolve::Server;
 use crate::sys::{self, CpuTime};
 use crate::worker::message_sender::QueuedMessage;
 use crate::worker::messages::{LoadEnd, PhaseEnd, WorkerEnd, WorkerMessage};
-use crate::worker::trouble::Trouble;
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::Trouble;
 
 /// Interval at which the collecting thread checks whether the run is to be stopped.
 const WATCH: Duration = Duration::from_millis(20);

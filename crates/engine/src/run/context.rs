@@ -27,7 +27,6 @@ use super::login::handshake_of;
 use super::servers::ensure_descriptors;
 use super::steering::{Steering, steered_rate};
 use super::trace::TraceRun;
-use super::watch::Wants;
 use crate::backend::choice::Choice;
 use crate::backend::tls::Setup;
 use crate::clock;
@@ -35,6 +34,7 @@ use crate::evidence::{Moments, Newest, Observed};
 use crate::resolve::Server;
 use crate::worker::barrier::Barrier;
 use crate::worker::steering::SteeredRate;
+use pummel_measure::events::Wants;
 
 /// The servers and the kernel interface, as found on this machine before a run begins.
 pub(super) struct HostSetup {

@@ -12,11 +12,11 @@ use pummel_measure::connections::TroubleKind;
 
 use super::error::RunError;
 use super::servers::resolve_each;
-use crate::backend::Reason;
 use crate::backend::tls::Setup;
 use crate::resolve::{self, Server, Sources};
 use crate::side_connections::{Failure, SideConnections, SideEvent, SideOptions};
-use crate::worker::trouble::Trouble;
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::Trouble;
 
 /// Shortest time to wait for an answer: longer than any round trip, but not too long for a user who waits.
 const WAIT_MIN_NS: Nanos = SECOND;

@@ -32,7 +32,7 @@ pub use self::servers::{ensure_descriptors, permitted};
 use self::start::Start;
 pub use self::steering::{RateCommand, Steering};
 pub use self::trace::{TraceFiles, fill_block};
-pub use self::watch::{MemberFacts, Wants, Watch};
+pub use self::watch::Watch;
 use crate::backend::Backend;
 
 impl<'a> Run<'a> {

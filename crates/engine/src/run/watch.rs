@@ -4,11 +4,10 @@ use pummel_logic::plan::{Phase, RatePoint};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::Finding;
 use pummel_measure::counters::Turns;
+use pummel_measure::events::{ConnectionEvent, Departure, MemberFacts, Row, Wants};
 use pummel_measure::evidence::server_stats::ServerInterval;
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Keep, Measurement};
-
-use crate::worker::messages::{ConnectionEvent, Departure, Row};
 
 /// Receives the events of a run. All methods are called on the thread that runs the Plan.
 pub trait Watch {
@@ -71,33 +70,4 @@ pub trait Watch {
 
     /// Clients departed in the measured phase, in no particular order.
     fn departures(&mut self, _gone: &[Departure]) {}
-}
-
-/// A process of a distributed run, as far as it is shown while the run goes on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MemberFacts {
-    /// Name of the process.
-    pub name: String,
-    /// Greatest error of the measured difference between its clock and that of the controller, in nanoseconds.
-    pub clock_error_ns: Nanos,
-    /// Number of the process's worker threads.
-    pub threads: u32,
-    /// Whether it is lost, or left before the end.
-    pub is_lost: bool,
-}
-
-/// The data that a [`Watch`] asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wants {
-    /// Whether every request of the measured phase is handed over.
-    pub rows: bool,
-    /// Whether every departure of a client in the measured phase is handed over.
-    pub departures: bool,
-    /// The parts that slices keep.
-    pub keep: Keep,
-    /// Whether the number of outstanding requests of a client is recorded with each new request.
-    pub outstanding: bool,
-    /// Whether every loss and every return of a connection is handed over as it happens. If connections come and go
-    /// with each request, this wakes the collecting thread as often.
-    pub connections: bool,
 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::events::LocalTime;
 
 fn clock_ns(clock: libc::clockid_t) -> Nanos {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -42,23 +43,6 @@ pub fn since_boot_ns() -> Nanos {
 #[inline]
 pub fn wall_ns() -> Nanos {
     clock_ns(libc::CLOCK_REALTIME)
-}
-
-/// A date and time in the time zone of this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LocalTime {
-    /// Year of the date.
-    pub year: i32,
-    /// Month, from 1.
-    pub month: i32,
-    /// Day of the month, from 1.
-    pub day: i32,
-    /// Hour, from 0 to 23.
-    pub hour: i32,
-    /// Minute, from 0 to 59.
-    pub minute: i32,
-    /// Second, from 0 to 60.
-    pub second: i32,
 }
 
 /// The local date and time so many seconds after the beginning of 1970 (UTC).

@@ -18,9 +18,7 @@ use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 pub use self::address::Address;
-pub use self::clock::{
-    LocalTime, local_time, monotonic_is_the_kernels, monotonic_ns, since_boot_ns, wall_ns,
-};
+pub use self::clock::{local_time, monotonic_is_the_kernels, monotonic_ns, since_boot_ns, wall_ns};
 pub use self::device::{EthtoolQuestion, device_with, ethtool, list_links, stamp_setting};
 pub use self::epoll::{
     Alarm, EDGES, FAILED, HUNG_UP, PEER_CLOSED, Poller, READABLE, Ready, WRITABLE, WaitLimit,

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::worker::messages::Departure;
-use crate::worker::trouble::Trouble;
+use pummel_measure::events::Departure;
+use pummel_measure::trouble::Trouble;
 
 /// Number of departures that are handed over together.
 const DEPARTURES: usize = 1024;

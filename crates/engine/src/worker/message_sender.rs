@@ -112,7 +112,7 @@ mod tests {
     use pummel_logic::protocol::{Outcome, Verb};
 
     use super::*;
-    use crate::worker::messages::{ConnectionEvent, Row};
+    use pummel_measure::events::{ConnectionEvent, Row};
 
     fn sender() -> (MessageSender, Receiver<QueuedMessage>) {
         let (messages, receiver) = channel();

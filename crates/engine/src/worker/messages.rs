@@ -3,12 +3,11 @@
 use std::io;
 
 use pummel_logic::protocol::udp;
-use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_logic::workload::window::Finding;
-use pummel_measure::churn::ConnectionFailure;
 use pummel_measure::connections::Connections;
+use pummel_measure::events::{ConnectionEvent, Departure, Row};
 use pummel_measure::flight::FlightTime;
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Bytes, Verify};
@@ -16,55 +15,7 @@ use pummel_measure::phase_ends::{PhaseOutcome, PhaseSpan};
 use pummel_measure::recorder::{Counts, Tally};
 
 use crate::sys::CpuTime;
-use crate::worker::trouble::Trouble;
-
-/// The index for a key that is not a key of the records.
-pub const NO_INDEX: u64 = u64::MAX;
-
-/// One request of the measured phase. All times are on the monotonic clock, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// Time at which the request was due by the arrival process.
-    pub due: Nanos,
-    /// Time from which on only the generator delayed the request.
-    pub ready: Nanos,
-    /// The clock before the system call that took the first byte of the request; the greatest number if no byte was
-    /// taken.
-    pub sent: Nanos,
-    /// Time at which the reply arrived; without a reply, the time at which the request was given up, or sent if it
-    /// asks for none; the greatest number if the phase ended before that.
-    pub arrived: Nanos,
-    /// Time at which the reply was read; the greatest number if there was no reply.
-    pub read: Nanos,
-    /// The verb of the request.
-    pub verb: Verb,
-    /// The outcome of the request.
-    pub outcome: Outcome,
-    /// Index of the request's first key; [`NO_INDEX`] if the key comes from a row of a trace.
-    pub key: u64,
-    /// Number of the client in its group.
-    pub client: u64,
-    /// Index of the group in the Plan.
-    pub group: u16,
-}
-
-/// The departure of a client that comes and goes, and the end of its connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Departure {
-    /// Number of the client in its group, over all threads.
-    pub client: u64,
-    /// Time at which the client asked for its connection.
-    pub asked_at: Nanos,
-    /// Time at which the client was gone.
-    pub ended_at: Nanos,
-    /// Whether the connection was ever open.
-    pub was_open: bool,
-    /// Number of requests that the client made, and the number that it was to make.
-    pub calls: (u64, u64),
-    /// Why the connection failed, with its trouble where that is known; `None` where the connection was closed in
-    /// order.
-    pub failure: Option<(ConnectionFailure, Option<Trouble>)>,
-}
+use pummel_measure::trouble::Trouble;
 
 /// The error messages of servers, and the number of times that each came.
 pub type Messages = Vec<(Vec<u8>, u64)>;
@@ -139,15 +90,6 @@ pub enum WorkerMessage {
     Gone,
     /// A worker has ended.
     Done(Box<WorkerEnd>),
-}
-
-/// An event of a connection to a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectionEvent {
-    /// The connection was open, and is lost.
-    Lost,
-    /// The connection is open again.
-    Back,
 }
 
 /// A worker's facts at the end of a phase.

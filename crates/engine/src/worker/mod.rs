@@ -28,7 +28,6 @@ pub(crate) mod silence;
 mod stamping;
 mod state;
 pub(crate) mod steering;
-pub mod trouble;
 
 use std::io;
 use std::sync::Arc;

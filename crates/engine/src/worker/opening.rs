@@ -11,7 +11,7 @@ use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeR
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 
 use crate::backend::ConnId;
-use crate::worker::trouble::not_allowed;
+use pummel_measure::trouble::not_allowed;
 
 /// Most connections that are being opened at the same time. More would only fill the queue of new connections of the
 /// server.

@@ -7,7 +7,7 @@ use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::connections::Refusal;
 
 use crate::worker::opening::retry_pause;
-use crate::worker::trouble::{said_to_be_full, says_full};
+use pummel_measure::trouble::{said_to_be_full, says_full};
 
 /// Longest gap between two refusals of a server that count as consecutive, in nanoseconds. The longest pause between
 /// two attempts is shorter.

@@ -11,7 +11,7 @@ use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
 use pummel_measure::phase_ends::PhaseSilence;
 
-use crate::backend::{Backend, Close, ConnId, Reason};
+use crate::backend::{Backend, Close, ConnId};
 use crate::resolve::Server;
 use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
@@ -21,7 +21,8 @@ use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::reporter::WorkerReporter;
 use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
 use crate::worker::silence::Silence;
-use crate::worker::trouble::Trouble;
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::Trouble;
 
 /// The longest wait, after which a worker checks whether the run was stopped.
 const SLEEP_MAX_NS: Nanos = 50 * pummel_logic::time::MILLISECOND;

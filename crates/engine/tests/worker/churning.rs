@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pummel_engine::backend::dial::{self, failure_of};
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Target};
-use pummel_engine::worker::trouble::Trouble;
 use pummel_logic::plan::{
     Arrivals, ChurningClients, Depth, Gap, Login, Plan, Protocol, Sequence, Spawns, Stop,
 };
@@ -16,6 +15,7 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_measure::churn::Churn;
 use pummel_measure::measurement::Status;
+use pummel_measure::trouble::Trouble;
 use pummel_testserver::ServerConfig;
 
 use crate::peer::{Cluster, SharedServer};

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use pummel_engine::backend::sim::NetworkConditions;
-use pummel_engine::worker::messages::Row;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Depth, Engine, Event, EventKind, Fill, Mix, Part, Plan, Popularity, RankRange, Route,
@@ -12,6 +11,7 @@ use pummel_logic::protocol::{Outcome as Ended, Verb};
 use pummel_logic::time::{MILLISECOND, SECOND};
 use pummel_logic::workload::cache_counts::CacheCounts;
 use pummel_logic::workload::value::ValueMaker;
+use pummel_measure::events::Row;
 use pummel_measure::measurement::Status;
 use pummel_testserver::{Limits, ServerConfig};
 

@@ -4,11 +4,11 @@ use std::cell::Cell;
 
 use pummel_engine::backend::sim::{NetworkConditions, Sim};
 use pummel_engine::run::{Run, Watch};
-use pummel_engine::worker::messages::Row;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Arrivals, ChurningClients, Depth, Gap, Late, Phase, Plan, Route, Sequence, Spawns};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_measure::events::Row;
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_testserver::{CountedFault, ServerConfig};
 

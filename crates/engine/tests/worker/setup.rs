@@ -3,14 +3,15 @@
 use std::io;
 
 use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
-use pummel_engine::run::{Inputs, Run, Wants, Watch};
-use pummel_engine::worker::messages::{Departure, Row};
+use pummel_engine::run::{Inputs, Run, Watch};
 use pummel_logic::arrival::pace_of;
 use pummel_logic::plan::share::PhaseShare;
 use pummel_logic::plan::{Arrivals, Data, Group, Load, Mix, Phase, Plan, Stop, Transport, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{MILLISECOND, Nanos};
+use pummel_measure::events::Wants;
+use pummel_measure::events::{Departure, Row};
 use pummel_measure::little::little;
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::recorder::{Counts, Span};

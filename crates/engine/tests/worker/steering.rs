@@ -7,12 +7,13 @@ use std::thread;
 
 use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_engine::backend::{Backend, ConnId, Handed};
-use pummel_engine::run::{Inputs, RateCommand, Run, Steering, Wants, Watch};
-use pummel_engine::worker::messages::Row;
+use pummel_engine::run::{Inputs, RateCommand, Run, Steering, Watch};
 use pummel_logic::arrival::steered_plan;
 use pummel_logic::plan::{Arrivals, Depth, Engine, Phase, Plan, RatePoint};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::events::Row;
+use pummel_measure::events::Wants;
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_testserver::ServerConfig;
 

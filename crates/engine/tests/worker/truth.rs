@@ -6,11 +6,11 @@ use std::io::{self};
 
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
 use pummel_engine::backend::{Backend, ConnId, Event, Target};
-use pummel_engine::worker::messages::Row;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Depth, Plan, Protocol, Stop};
 use pummel_logic::protocol::{Fault, Outcome as End, Verb};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_measure::events::Row;
 use pummel_measure::measurement::Status;
 use pummel_measure::recorder::Span;
 use pummel_testserver::{CountedFault, ServerConfig, ServerFault};

@@ -9,14 +9,15 @@ use std::thread;
 use std::time::Duration;
 
 use pummel_engine::clock;
-use pummel_engine::run::{Gate, Inputs, Run, RunError, Wants, Watch};
-use pummel_engine::worker::messages::{ConnectionEvent, Row};
+use pummel_engine::run::{Gate, Inputs, Run, RunError, Watch};
 use pummel_logic::plan::Phase;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 use pummel_measure::completion::Loaded;
 use pummel_measure::counters::Turns;
+use pummel_measure::events::Wants;
+use pummel_measure::events::{ConnectionEvent, Row};
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::parcel::Parcel;

@@ -7,12 +7,13 @@ use std::io;
 use std::sync::Arc;
 
 use pummel_engine::backend::tls::{FileReader, Setup};
-use pummel_engine::run::{Inputs, Permit, RunError, TraceFiles, Wants, password_of, permitted};
+use pummel_engine::run::{Inputs, Permit, RunError, TraceFiles, password_of, permitted};
 use pummel_engine::sys;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::{Invalid, ValidPlan};
 use pummel_logic::plan::{Plan, Wait};
 use pummel_logic::workload::trace::Trace;
+use pummel_measure::events::Wants;
 use pummel_measure::measurement::Keep;
 
 use crate::agent::files::PlanFiles;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use pummel_engine::worker::messages::Row;
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::NEVER;
+use pummel_measure::events::Row;
 
 use crate::build_info;
 

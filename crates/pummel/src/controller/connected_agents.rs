@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-use pummel_engine::run::{Inputs, Wants, Watch};
+use pummel_engine::run::{Inputs, Watch};
 use pummel_logic::plan::Plan;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
+use pummel_measure::events::Wants;
 use pummel_measure::measurement::Measurement;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::unbounded_channel;

@@ -80,8 +80,8 @@ impl HeardEvents {
 
 #[cfg(test)]
 mod tests {
-    use pummel_engine::worker::messages::Row;
     use pummel_logic::protocol::{Outcome, Verb};
+    use pummel_measure::events::Row;
 
     use super::*;
 

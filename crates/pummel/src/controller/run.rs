@@ -5,13 +5,14 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use pummel_engine::clock;
-use pummel_engine::run::{MemberFacts, Watch};
-use pummel_engine::worker::messages::Row;
+use pummel_engine::run::Watch;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_measure::agents::{Agents, Lost, Member};
 use pummel_measure::completion::{Loaded, load_shortfall, nothing_completed, records_of_share};
 use pummel_measure::connections::SERVERS_TIMED_MAX;
+use pummel_measure::events::MemberFacts;
+use pummel_measure::events::Row;
 use pummel_measure::flight::FlightTime;
 use pummel_measure::load::LoadResult;
 use pummel_measure::measurement::{Measurement, Status};
@@ -639,11 +640,11 @@ fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
 mod tests {
     use std::cell::Cell;
 
-    use pummel_engine::run::Wants;
     use pummel_logic::plan::share::ProcessShare;
     use pummel_logic::plan::{Phase, Replay, Stop, Until, Work};
     use pummel_logic::protocol::{Outcome, Verb};
     use pummel_logic::time::SECOND;
+    use pummel_measure::events::Wants;
     use pummel_measure::measurement::{Keep, Samples, WarmUp, WarmUpEnd};
     use pummel_measure::summary::Summary;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};

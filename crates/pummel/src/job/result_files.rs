@@ -3,9 +3,9 @@
 use std::io;
 
 use pummel_engine::clock;
-use pummel_engine::worker::messages::Row;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::Nanos;
+use pummel_measure::events::Row;
 use pummel_measure::measurement::Measurement;
 
 use crate::job::ResultPaths;

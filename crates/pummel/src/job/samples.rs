@@ -12,10 +12,10 @@ use std::thread;
 use std::time::Duration;
 
 use pummel_engine::sys;
-use pummel_engine::worker::messages::{NO_INDEX, Row};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{NEVER, Nanos};
+use pummel_measure::events::{NO_INDEX, Row};
 
 use crate::job::output_file::OutputFile;
 use crate::output::explained;

@@ -6,12 +6,12 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use pummel_engine::run::Wants;
-use pummel_engine::sys::LocalTime;
-use pummel_engine::worker::messages::{ConnectionEvent, Departure, Row};
 use pummel_logic::plan::{Phase, Plan};
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_logic::workload::window::Finding;
+use pummel_measure::events::LocalTime;
+use pummel_measure::events::Wants;
+use pummel_measure::events::{ConnectionEvent, Departure, Row};
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Keep, Measurement};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use pummel_engine::run::MemberFacts;
 use pummel_logic::plan::{Arrivals, Clock, Group, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::rng;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use pummel_measure::events::MemberFacts;
 use pummel_measure::evidence::ServerCounts;
 use pummel_measure::evidence::server_stats::ServerInterval;
 use pummel_measure::interval::Interval;

@@ -10,14 +10,14 @@ pub mod doubt;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pummel_engine::run::MemberFacts;
-use pummel_engine::worker::messages::ConnectionEvent;
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::{Arrivals, Clock, Goal, Group, Phase, Plan, Work};
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::{Nanos, SECOND, seconds};
 use pummel_measure::counters::{Counters, Turns};
+use pummel_measure::events::ConnectionEvent;
+use pummel_measure::events::MemberFacts;
 use pummel_measure::evidence::server_stats::ServerInterval;
 use pummel_measure::interval::Interval;
 use pummel_measure::limit::{Case, FULL_SHARE, KeptBack, Limit};

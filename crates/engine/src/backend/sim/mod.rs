@@ -19,7 +19,8 @@ use self::conditions::Chance;
 pub use self::conditions::NetworkConditions;
 pub use self::peer::{Admission, Echo, Next, Peer, datagram_to_client};
 use crate::backend::sockets::SlotState;
-use crate::backend::{Backend, Close, ConnId, Event, Handed, Reason, Target};
+use crate::backend::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_measure::trouble::Reason;
 
 /// Time on the clock at which every simulation starts.
 const START: Nanos = SECOND;

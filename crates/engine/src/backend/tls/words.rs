@@ -4,7 +4,7 @@ use pummel_logic::protocol::Fault;
 use pummel_measure::connections::TlsTrouble;
 use rustls::{AlertDescription, CertificateError, Error};
 
-use crate::backend::Reason;
+use pummel_measure::trouble::Reason;
 
 /// Most first bytes that are shown of a reply that is not TLS.
 const SHOWN_BYTES: usize = 40;

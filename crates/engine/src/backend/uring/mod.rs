@@ -21,10 +21,11 @@ use super::dial::reason;
 use super::sockets::{BLOCKED, DATAGRAMS, STAMPED, Shortfall, SlotState, Sockets, TRANSMITS};
 use super::transmit::{Mark, TransmitStamp, TransmitStamps};
 use super::waiting::WaitStrategy;
-use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
+use super::{Backend, Close, ConnId, Event, Handed, Target};
 use crate::clock;
 use crate::sys::{self, WaitLimit};
 use pool::Pool;
+use pummel_measure::trouble::Reason;
 use ring::{Completion, Operation, Ring, SLOTS_MAX};
 
 /// Size of the block for reads from a socket that a send found broken.

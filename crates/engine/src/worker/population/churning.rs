@@ -14,7 +14,7 @@ use pummel_logic::workload::verify::stale::Writer;
 use pummel_measure::churn::ConnectionFailure;
 
 use crate::backend::dial::failure_of;
-use crate::backend::{Backend, Close, ConnId, Reason};
+use crate::backend::{Backend, Close, ConnId};
 use crate::worker::connections::{Connection, ConnectionState};
 use crate::worker::load_model::{LoadModel, Resident};
 use crate::worker::opening::retry_pause;
@@ -24,7 +24,8 @@ use crate::worker::population::spawner::{ChurnLimits, ChurnPhase, Spawner};
 use crate::worker::replies::{Replies, ReplyBytes};
 use crate::worker::setup::Endpoint;
 use crate::worker::state::{ClientEntry, CloseCause, Loss, WorkerState};
-use crate::worker::trouble::{Trouble, says_full};
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::{Trouble, says_full};
 
 /// Most clients that come in one turn, so that the others are served as well.
 const SPAWNS_PER_TURN: usize = 64;

@@ -3,8 +3,8 @@
 use pummel_logic::time::Nanos;
 use pummel_measure::churn::ConnectionFailure;
 
-use crate::worker::messages::Departure;
 use crate::worker::state::WorkerState;
+use pummel_measure::events::Departure;
 
 /// Most verbs that are drawn to count the requests that a departing client did not send. The limit bounds the cost
 /// where thousands of clients depart in a second.

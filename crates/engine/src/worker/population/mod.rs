@@ -15,10 +15,11 @@ use pummel_logic::time::Nanos;
 
 use self::churning::Churning;
 pub use self::spawner::{ChurnLimits, ChurnPhase, SpawnSchedule};
-use crate::backend::{Backend, Reason};
+use crate::backend::Backend;
 use crate::worker::load_model::{LoadModel, Resident};
 use crate::worker::state::{Loss, WorkerState};
-use crate::worker::trouble::Trouble;
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::Trouble;
 
 /// The load model of a worker's clients.
 #[derive(Debug)]

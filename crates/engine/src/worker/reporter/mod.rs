@@ -25,10 +25,11 @@ use crate::backend::Backend;
 use crate::worker::churn_account::ChurnAccount;
 use crate::worker::departures::Departures;
 use crate::worker::message_sender::MessageSender;
-use crate::worker::messages::{Departure, LoadEnd, PhaseEnd, Row, WorkerEnd, WorkerMessage};
+use crate::worker::messages::{LoadEnd, PhaseEnd, WorkerEnd, WorkerMessage};
 use crate::worker::refusals::Refusals;
 use crate::worker::stamping::Stamping;
-use crate::worker::trouble::Trouble;
+use pummel_measure::events::{Departure, Row};
+use pummel_measure::trouble::Trouble;
 
 /// The length of a turn, in nanoseconds, beyond which it counts as a stall.
 const STALL_NS: Nanos = MILLISECOND;

@@ -12,9 +12,9 @@ use pummel_measure::parts::ServerRecord;
 use pummel_measure::recorder::{Counts, Sample};
 
 use crate::backend::ConnId;
-use crate::worker::messages::{NO_INDEX, Row};
 use crate::worker::reporter::{ROWS, ReportMode, WorkerReporter};
 use crate::worker::stamping::Stamping;
+use pummel_measure::events::{NO_INDEX, Row};
 
 impl WorkerReporter {
     /// Counts requests that were handed to a connection one after the other. `outstanding` requests of the client are

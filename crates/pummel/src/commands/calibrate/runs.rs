@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::process;
 
 use pummel_engine::evidence::provenance;
-use pummel_engine::run::Wants;
 use pummel_engine::sys;
 use pummel_logic::plan::Backend;
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_measure::calibration::{CardStamps, LagFloor, NoiseFloor, ServiceError, StampFigures, is_prompt};
+use pummel_measure::events::Wants;
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Quantile, Summary};

@@ -1,11 +1,12 @@
 //! The words of mcperf's command line about a run: the log while the run goes on, and the report.
 
-use pummel_engine::run::{RunError, Wants};
-use pummel_engine::sys::LocalTime;
-use pummel_engine::worker::messages::{Departure, Row};
+use pummel_engine::run::RunError;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
 use pummel_measure::churn::{ConnectionFailure, ConnectionFailures};
+use pummel_measure::events::LocalTime;
+use pummel_measure::events::Wants;
+use pummel_measure::events::{Departure, Row};
 use pummel_measure::measurement::{Keep, Measurement, Status};
 
 use crate::compat::mcperf::McperfDisplay;
@@ -270,9 +271,9 @@ fn end_line(departure: &Departure, began: Nanos) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pummel_engine::backend::Reason;
-    use pummel_engine::worker::trouble::Trouble;
     use pummel_logic::protocol::{Fault, Outcome, Verb};
+    use pummel_measure::trouble::Reason;
+    use pummel_measure::trouble::Trouble;
 
     use super::*;
 

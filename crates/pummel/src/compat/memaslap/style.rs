@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use pummel_engine::resolve::ConnectError;
-use pummel_engine::run::{RunError, Wants};
-use pummel_engine::sys::LocalTime;
-use pummel_engine::worker::messages::ConnectionEvent;
+use pummel_engine::run::RunError;
 use pummel_logic::plan::Transport;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_logic::workload::window::{EXPIRY_S, Finding, Flaw};
+use pummel_measure::events::ConnectionEvent;
+use pummel_measure::events::LocalTime;
+use pummel_measure::events::Wants;
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::recorder::Recorder;

@@ -4,12 +4,13 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use pummel_engine::resolve::ConnectError;
-use pummel_engine::run::{RunError, Wants};
-use pummel_engine::worker::messages::Row;
+use pummel_engine::run::RunError;
 use pummel_logic::plan::{Group, Phase, Plan, Work};
 use pummel_logic::protocol::Outcome;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use pummel_measure::completion::{WORKER_FAILED, load_shortfall};
+use pummel_measure::events::Row;
+use pummel_measure::events::Wants;
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::recorder::Counts;
 use pummel_measure::summary::Summary;

@@ -6,9 +6,28 @@ use std::sync::Arc;
 
 use pummel_logic::plan::detect::words;
 use pummel_logic::protocol::{Fault, Malformed};
-use pummel_measure::connections::TroubleKind;
 
-use crate::backend::Reason;
+use crate::connections::{TlsTrouble, TroubleKind};
+
+/// Why a connection was closed or could not be opened: the class that results count, and the system's error number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The class that results count.
+    pub fault: Fault,
+    /// The system's error number (`errno`); 0 for an orderly close.
+    pub errno: i32,
+    /// The reason as a clause about the server, where more is known than the two above say.
+    pub words: Option<Arc<str>>,
+    /// Kind of the failure of TLS; `None` where TLS did not fail.
+    pub tls: Option<TlsTrouble>,
+}
+
+impl Reason {
+    /// A reason without words of its own.
+    pub const fn new(fault: Fault, errno: i32) -> Reason {
+        Reason { fault, errno, words: None, tls: None }
+    }
+}
 
 /// The reason why a connection was not opened, was lost, or was closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,7 +198,6 @@ fn hint_of(kind: io::ErrorKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pummel_measure::connections::TlsTrouble;
 
     #[test]
     fn each_trouble_has_a_kind() {
