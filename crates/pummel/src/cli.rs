@@ -28,12 +28,12 @@ use crate::commands::show::ShowArgs;
 use crate::commands::table::TableArgs;
 use crate::commands::trace::TraceCommandArgs;
 use crate::commands::workloads::WorkloadsArgs;
-use crate::job::UsageError;
-use crate::native::{LoadArgs, Typed};
-use crate::other_tools;
 use crate::serve::ServeArgs;
 use crate::short_help::shortened;
-use crate::values::nearest::nearest;
+use pummel_fronts::job::UsageError;
+use pummel_fronts::native::{LoadArgs, Typed};
+use pummel_fronts::other_tools;
+use pummel_fronts::values::nearest::nearest;
 
 /// Names of memaslap: that of its authors, and that of Debian's package.
 const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];

@@ -9,11 +9,10 @@ pub mod agent;
 pub mod build_info;
 pub mod cli;
 pub mod commands;
-#[cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
-pub mod compat;
 #[cfg(feature = "agents")]
 mod controller;
-pub mod exit_status;
+pub mod detection;
+pub mod front_inputs;
 pub mod job;
 #[cfg(feature = "agents")]
 pub mod launch;
@@ -21,16 +20,12 @@ pub mod launch;
 pub mod live;
 #[cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod metrics;
-#[cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
-pub mod native;
-pub mod other_tools;
 pub mod output;
-pub mod paper;
+pub mod parser_answer;
 pub mod serve;
 pub mod short_help;
 #[cfg_attr(not(test), deny(clippy::disallowed_methods))]
 pub mod snapshot;
 pub mod stderr;
-#[cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
-pub mod values;
+pub mod terminal;
 mod write_queue;

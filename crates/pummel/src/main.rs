@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use pummel_engine::sys;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{FrontInputs, UsageError};
 use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_words, parse};
 use pummel_tool::commands::ab::ab;
 #[cfg(feature = "agents")]
@@ -18,7 +20,10 @@ use pummel_tool::commands::demo::{self, demo};
 use pummel_tool::commands::explain::explain;
 use pummel_tool::commands::fit::fit;
 use pummel_tool::commands::man_pages::pages;
+use pummel_tool::commands::mcperf::mcperf;
+use pummel_tool::commands::memaslap::memaslap;
 use pummel_tool::commands::merge::merge;
+use pummel_tool::commands::mutilate::mutilate;
 use pummel_tool::commands::page::report;
 use pummel_tool::commands::repeat;
 use pummel_tool::commands::schema::schema;
@@ -29,11 +34,8 @@ use pummel_tool::commands::single;
 use pummel_tool::commands::table::table;
 use pummel_tool::commands::trace::trace;
 use pummel_tool::commands::workloads::workloads;
-use pummel_tool::compat::mcperf::command::mcperf;
-use pummel_tool::compat::memaslap::command::memaslap;
-use pummel_tool::compat::mutilate::command::mutilate;
-use pummel_tool::exit_status::{Exit, answer};
-use pummel_tool::job::{FrontInputs, UsageError};
+use pummel_tool::front_inputs;
+use pummel_tool::parser_answer::answer;
 use pummel_tool::serve::{ServeArgs, serve};
 use pummel_tool::stderr::{say, settle};
 
@@ -54,13 +56,13 @@ fn follow_words(words: Vec<OsString>) -> Exit {
         return mcperf(words);
     }
     if let Some((program, words)) = memaslap_words(&words) {
-        return memaslap(&program, words, &FrontInputs::of_process());
+        return memaslap(&program, words, &front_inputs::of_process());
     }
     if let Some((program, words)) = mutilate_words(&words) {
-        return mutilate(&program, words, &FrontInputs::of_process());
+        return mutilate(&program, words, &front_inputs::of_process());
     }
     match parse(words) {
-        Ok(cli) => follow(cli.command, &FrontInputs::of_process()),
+        Ok(cli) => follow(cli.command, &front_inputs::of_process()),
         Err(error) => answer(&error),
     }
 }

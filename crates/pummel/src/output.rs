@@ -11,7 +11,10 @@ use std::time::{Duration, Instant};
 use pummel_engine::sys;
 use tempfile::NamedTempFile;
 
+use pummel_report::forms::Form;
 use pummel_report::visible;
+
+use crate::stderr::say;
 
 /// Standard output or a file for a report, checked before the load starts.
 #[derive(Debug)]
@@ -413,6 +416,36 @@ pub fn explained(path: &Path, error: &io::Error) -> io::Error {
         _ => "",
     };
     io::Error::new(error.kind(), format!("cannot write '{}': {error}{hint}", path.display()))
+}
+
+/// The word for the file that GitHub Actions names.
+const AUTO: &str = "auto";
+
+/// The variable that names the summary of a job of GitHub Actions.
+const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
+
+/// Checks that the file of a form can be written. `None` if the form has no file here: `auto` outside of GitHub
+/// Actions, which is reported.
+///
+/// # Errors
+/// Returns the system's error when the file cannot be written; the message names the path.
+pub fn open_form(form: &Form, path: &Path) -> io::Result<Option<Output>> {
+    if !form.is_appended() {
+        return Output::prepare(path).map(Some);
+    }
+    if path != Path::new(AUTO) {
+        return Output::prepare_appended(path).map(Some);
+    }
+    match std::env::var_os(SUMMARY_VARIABLE).filter(|path| !path.is_empty()) {
+        Some(path) => Output::prepare_appended(Path::new(&path)).map(Some),
+        None => {
+            say(format_args!(
+                "note: {} auto: {SUMMARY_VARIABLE} is not set, no summary is written",
+                form.flag()
+            ));
+            Ok(None)
+        }
+    }
 }
 
 #[cfg(test)]

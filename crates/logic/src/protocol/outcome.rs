@@ -68,6 +68,26 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The word of result files for the outcome.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Outcome::Hit => "hit",
+            Outcome::Miss => "miss",
+            Outcome::Stored => "stored",
+            Outcome::NotStored => "not_stored",
+            Outcome::Exists => "exists",
+            Outcome::NotFound => "not_found",
+            Outcome::Deleted => "deleted",
+            Outcome::Touched => "touched",
+            Outcome::Number(_) => "number",
+            Outcome::Ok => "ok",
+            Outcome::Stale => "stale",
+            Outcome::Win => "win",
+            Outcome::Recaching => "recaching",
+            Outcome::Error(fault) => fault.name(),
+        }
+    }
+
     /// The number of the outcome's variant, without regard to what the variant carries.
     #[inline]
     const fn kind(&self) -> u32 {

@@ -21,14 +21,15 @@ use crate::agent::policy::AccessPolicy;
 use crate::agent::service::{AgentConfig, serve};
 use crate::commands::agent_cert;
 use crate::commands::agent_cert::CertArgs;
-use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
-use crate::job::{Front, UsageError};
 use crate::launch::{Watchdog, first_line};
-use crate::metrics::options;
 use crate::metrics::server::MetricsServer;
+use crate::parser_answer::answer;
 use crate::snapshot::{Identity, Role, SharedSnapshot};
 use crate::stderr::say;
-use crate::values::{self, ValueError};
+use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
+use pummel_fronts::job::{Front, UsageError};
+use pummel_fronts::metrics_options;
+use pummel_fronts::values::{self, ValueError};
 
 /// Options of `pummel agent`.
 #[derive(Args, Clone, Debug)]
@@ -87,7 +88,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = values::count_above_zero, allow_hyphen_values = true)]
     pub max_connections: Option<u64>,
     /// Serve the metrics of this agent's part for Prometheus at http://ADDR:PORT/metrics; a port alone listens on 127.0.0.1
-    #[arg(long, value_name = "[ADDR:]PORT", value_parser = options::listen, allow_hyphen_values = true)]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = metrics_options::listen, allow_hyphen_values = true)]
     pub metrics: Option<SocketAddr>,
 }
 
@@ -106,7 +107,7 @@ impl ServeArgs {
 fn listen(text: &str) -> Result<SocketAddr, ValueError> {
     let accepted =
         "expected an IP address with a port, or a port of 127.0.0.1, such as 0.0.0.0:5556, [::]:0 or 5556";
-    options::listen(text).map_err(|_| ValueError(accepted.to_owned()))
+    metrics_options::listen(text).map_err(|_| ValueError(accepted.to_owned()))
 }
 
 fn network(text: &str) -> Result<Network, NotANetwork> {

@@ -11,9 +11,9 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-use crate::exit_status::Exit;
 use crate::output::print;
 use crate::stderr::say;
+use pummel_fronts::exit_status::Exit;
 
 /// Options of `pummel agent cert`.
 #[derive(Args, Clone, Debug)]

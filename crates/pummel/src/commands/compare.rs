@@ -7,11 +7,15 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use crate::commands::judge_options::JudgeArgs;
 use crate::commands::stored::load;
-use crate::exit_status::{Exit, answer};
-use crate::job::{InputFile, UsageError, check_places};
+use crate::front_inputs::PATHS;
 use crate::output::{Output, print, print_screen};
-use crate::paper::SeveralArgs;
+use crate::parser_answer::answer;
 use crate::stderr::say;
+use crate::terminal::terminal;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{UsageError, check_places};
+use pummel_fronts::outputs::InputFile;
+use pummel_fronts::screen_options::SeveralArgs;
 use pummel_report::comparison;
 use pummel_report::comparison::{
     Comparison, NotASide, PairCommand, Question, SIDE_NAMES, Side, SideNames, StoredFile, side_of, sides_of,
@@ -131,7 +135,8 @@ fn compared(args: &CompareArgs) -> Result<Exit, Refusal> {
     if !places.have_standard_output() {
         results.push(match args.format.unwrap_or_default() {
             CompareFormat::Text => {
-                let (detail, paper) = (args.screen.detail(args.quiet), args.screen.paper(Hints::OfCompared));
+                let (detail, paper) =
+                    (args.screen.detail(args.quiet), args.screen.paper(Hints::OfCompared, &terminal()));
                 print_screen(&text::comparison(&comparisons, detail, paper))
             }
             CompareFormat::Markdown => print(&markdown::render(&pair::view(&comparisons, Wanted::Screen))),
@@ -159,7 +164,7 @@ impl Places {
         let inputs: Vec<InputFile<'_>> =
             files.map(|(name, file)| InputFile::new(&format!("a result of {name}"), file)).collect();
         let outputs = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];
-        check_places(&outputs, &inputs).map_err(Refusal::Usage)?;
+        check_places(&outputs, &inputs, PATHS).map_err(Refusal::Usage)?;
         let places = Places {
             json: args.json.as_deref().map(Output::prepare).transpose()?,
             page: args.output.as_deref().map(Output::prepare).transpose()?,

@@ -8,9 +8,10 @@ use pummel_measure::uncertainty::Upper;
 
 use crate::commands::run_maker::SeriesEnd;
 use crate::commands::series::{CurveRunner, STATUSES, first_job, hidden_where_refused, prepared, series};
-use crate::exit_status::{Exit, answer};
-use crate::job::FrontInputs;
-use crate::native::{RunArgs, Typed};
+use crate::parser_answer::answer;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::FrontInputs;
+use pummel_fronts::native::{RunArgs, Typed};
 
 /// Options of `pummel curve`.
 #[derive(Args, Clone, Debug)]

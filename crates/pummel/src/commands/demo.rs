@@ -12,16 +12,17 @@ use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Quantile, Summary, time_text};
 use pummel_measure::words::{grouped, rate_text};
 
-use crate::exit_status::{Exit, answer};
 use crate::job::driver::{Extras, check_here, drive};
-use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
-use crate::job::{FrontInputs, Job};
-use crate::native;
-use crate::native::style::NativeStyle;
 use crate::output::print;
+use crate::parser_answer::answer;
 use crate::stderr;
-use crate::values;
-use crate::values::ValueError;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{FrontInputs, Job};
+use pummel_fronts::native;
+use pummel_fronts::native::style::NativeStyle;
+use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
+use pummel_fronts::values;
+use pummel_fronts::values::ValueError;
 
 /// Seconds after which the built-in server ends by itself.
 const SERVER_SECONDS: &str = "60";
@@ -285,14 +286,10 @@ mod tests {
     fn run_with(mut exits: Vec<Exit>) -> (Exit, Vec<Job>) {
         let args = DemoArgs { server: Some("127.0.0.1:4000".to_string()) };
         let mut jobs = Vec::new();
-        let exit = demo(
-            &args,
-            &FrontInputs { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) },
-            |job| {
-                jobs.push(job.clone());
-                (exits.remove(0), None)
-            },
-        );
+        let exit = demo(&args, &FrontInputs::without_files(1), |job| {
+            jobs.push(job.clone());
+            (exits.remove(0), None)
+        });
         (exit, jobs)
     }
 

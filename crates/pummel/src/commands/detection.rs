@@ -2,16 +2,17 @@
 
 use pummel_engine::{run, sys};
 
+use crate::detection::{Detectable, with_protocol};
+use crate::front_inputs::PATHS;
 use crate::job::detection::Detection;
 use crate::job::result_files::ResultFiles;
-use crate::job::{FrontInputs, Job};
-use crate::native::Typed;
-use crate::native::detection::{Detectable, with_protocol};
+use pummel_fronts::job::{FrontInputs, Job};
+use pummel_fronts::native::Typed;
 
 /// The options with the protocol that their servers speak, and the outcome of the detection. Servers are not asked if a
 /// result cannot be written.
 pub fn detected<A: Detectable>(typed: &Typed<A>, inputs: &FrontInputs) -> (Typed<A>, Detection) {
-    let unwritable = |job: &Job| match job.outputs.files.conflict(job.outputs.format, &[]) {
+    let unwritable = |job: &Job| match job.outputs.files.conflict(job.outputs.format, &[], PATHS) {
         Some((form, file, accepted)) => {
             Some(format!("invalid value '{}' for '{}': {accepted}", file.display(), form.flag()))
         }

@@ -9,19 +9,23 @@ use clap::{Args, Command, FromArgMatches, ValueEnum};
 use pummel_engine::sys;
 use pummel_logic::plan::Plan;
 
+use crate::commands::memaslap::read_here;
 use crate::commands::repeat::RunCommandArgs;
 use crate::commands::stored::load;
-use crate::compat::mutilate::MutilateCommand;
-use crate::compat::{mcperf, memaslap, mutilate};
-use crate::exit_status::{Exit, answer};
-use crate::job::outputs::files_of;
-use crate::job::{Format, FrontInputs, InputFile, Job, UsageError, check_places};
-use crate::native;
-use crate::native::places::file_of;
-use crate::native::saved;
+use crate::front_inputs::PATHS;
 use crate::output::Output;
+use crate::parser_answer::answer;
 use crate::stderr::say;
-use crate::values::nearest::hint;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{FrontInputs, Job, UsageError, check_places};
+use pummel_fronts::mutilate::MutilateCommand;
+use pummel_fronts::native;
+use pummel_fronts::native::places::file_of;
+use pummel_fronts::native::saved;
+use pummel_fronts::outputs::files_of;
+use pummel_fronts::outputs::{Format, InputFile};
+use pummel_fronts::values::nearest::hint;
+use pummel_fronts::{mcperf, memaslap, mutilate};
 use pummel_report::visible;
 
 /// Options of `pummel explain`.
@@ -153,7 +157,7 @@ impl Wanted {
         let named =
             options.filter_map(|(flag, value)| Some(InputFile::of_option(flag, file_of(flag, value)?)));
         let inputs: Vec<InputFile<'_>> = named.chain(files_of(plan)).collect();
-        check_places(&[("--plan", Some(path))], &inputs)?;
+        check_places(&[("--plan", Some(path))], &inputs, PATHS)?;
         // Reading a pipe would wait for its writer.
         if !fs::metadata(path).is_ok_and(|present| present.is_file()) {
             return Ok(());
@@ -190,7 +194,7 @@ fn mcperfs(words: &[OsString]) -> Result<Job, clap::Error> {
 /// What a command line of memaslap's means.
 fn memaslaps(words: &[OsString], inputs: &FrontInputs) -> Result<Job, clap::Error> {
     let words = words.iter().map(|word| word.to_string_lossy().into_owned());
-    match memaslap::command::read_here(words, inputs, &sys::allowed_cpus().unwrap_or_default()) {
+    match read_here(words, inputs, &sys::allowed_cpus().unwrap_or_default()) {
         Ok(memaslap::MemaslapCommand::Run(run)) => Ok(run.job),
         Ok(memaslap::MemaslapCommand::Help) => Err(no_run("--help").into()),
         Ok(memaslap::MemaslapCommand::Version) => Err(no_run("--version").into()),

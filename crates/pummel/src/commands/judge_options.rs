@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::values::ValueError;
+use pummel_fronts::values::ValueError;
 use pummel_report::comparison::{Claim, ClaimKind, Question};
 use pummel_report::run_figures::Metric;
 

@@ -8,11 +8,11 @@ use clap::{Arg, ArgAction, Args, Command, ValueHint};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::compat;
-use crate::compat::FrontName;
-use crate::compat::getopt::Takes;
-use crate::exit_status::Exit;
 use crate::stderr::say;
+use pummel_fronts;
+use pummel_fronts::FrontName;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::getopt::Takes;
 
 /// Shells that completions are made for.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
@@ -92,7 +92,7 @@ fn with_synopsis(page: &str, usage: &str) -> String {
 
 /// The completions of pummel, and of the names under which it follows the command lines of other tools.
 fn completions(command: Command, folder: &Path) -> io::Result<()> {
-    let fronts = compat::NAMES.map(|name| (name.name, front(name)));
+    let fronts = pummel_fronts::NAMES.map(|name| (name.name, front(name)));
     for (name, mut command) in [("pummel", offered(command))].into_iter().chain(fronts) {
         for shell in SHELLS {
             let path = clap_complete::generate_to(shell, &mut command, name, folder)?;
@@ -156,7 +156,7 @@ fn explained(explain: &Command, program: &Command) -> Command {
 /// A command line in which `made` stands for each subcommand that follows the command line of another tool.
 fn with_fronts(command: Command, made: fn(FrontName) -> Command) -> Command {
     command.mut_subcommands(|sub| {
-        match compat::NAMES.into_iter().find(|front| front.name == sub.get_name()) {
+        match pummel_fronts::NAMES.into_iter().find(|front| front.name == sub.get_name()) {
             Some(front) => with_about(made(front), &sub),
             None => sub,
         }

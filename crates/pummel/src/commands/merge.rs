@@ -6,10 +6,13 @@ use clap::{Args, ValueHint};
 
 use crate::build_info::BUILD;
 use crate::commands::stored::{load, refuse_file};
-use crate::exit_status::{Exit, answer};
-use crate::job::{InputFile, UsageError, check_places};
+use crate::front_inputs::PATHS;
 use crate::output::Output;
+use crate::parser_answer::answer;
 use crate::stderr::say;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{UsageError, check_places};
+use pummel_fronts::outputs::InputFile;
 use pummel_report::document::Document;
 use pummel_report::json;
 use pummel_report::merge::{Part, as_runs, merged};
@@ -47,7 +50,7 @@ Exit status:
 pub fn merge(args: &MergeArgs) -> Exit {
     let inputs: Vec<InputFile<'_>> =
         args.files.iter().map(|file| InputFile::new("one of the results", file)).collect();
-    if let Err(error) = check_places(&[("--output", Some(args.output.as_path()))], &inputs) {
+    if let Err(error) = check_places(&[("--output", Some(args.output.as_path()))], &inputs, PATHS) {
         return answer(&error.into());
     }
     match results(args).and_then(|results| written(args, &results).map_err(Refusal::Failed)) {

@@ -1,4 +1,4 @@
-//! The subcommands, but for those that have the name and the options of another tool.
+//! The subcommands.
 
 pub mod ab;
 #[cfg(feature = "agents")]
@@ -14,7 +14,10 @@ pub mod explain;
 pub mod fit;
 pub mod judge_options;
 pub mod man_pages;
+pub mod mcperf;
+pub mod memaslap;
 pub mod merge;
+pub mod mutilate;
 pub mod one_run;
 pub mod page;
 pub mod repeat;

@@ -2,8 +2,8 @@
 
 use pummel_logic::plan::Plan;
 
-use crate::job::UsageError;
-use crate::native::{RunArgs, Typed};
+use pummel_fronts::job::UsageError;
+use pummel_fronts::native::{RunArgs, Typed};
 
 /// An option of `pummel run`, and the reason why it has no meaning for several runs.
 pub type Refused = (&'static str, &'static str);

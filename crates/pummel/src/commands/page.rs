@@ -6,10 +6,13 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 
 use crate::commands::stored::{StoredResult, load, refuse_file};
-use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
-use crate::job::{InputFile, check_places};
+use crate::front_inputs::PATHS;
 use crate::output::Output;
+use crate::parser_answer::answer;
 use crate::stderr::{say, visible};
+use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
+use pummel_fronts::job::check_places;
+use pummel_fronts::outputs::InputFile;
 use pummel_report::layouts;
 use pummel_report::page::{Embed, PageOptions};
 
@@ -66,7 +69,7 @@ fn page_of(result: &Path) -> PathBuf {
 pub fn report(args: &PageArgs) -> Exit {
     let path = args.output.clone().unwrap_or_else(|| page_of(&args.file));
     let inputs = [InputFile::new("the result", &args.file)];
-    if let Err(error) = check_places(&[("--output", Some(path.as_path()))], &inputs) {
+    if let Err(error) = check_places(&[("--output", Some(path.as_path()))], &inputs, PATHS) {
         return answer(&error.into());
     }
     let StoredResult { json, stored } = match load(&args.file) {

@@ -13,15 +13,16 @@ use pummel_measure::outcome::failure_of;
 use pummel_measure::summary::Summary;
 
 use crate::build_info::BUILD;
-use crate::exit_status::{Exit, answer};
 use crate::job::driver::Driver;
-use crate::job::hints::Obstacle;
 use crate::job::runner::{Dealing, NotRun};
 use crate::job::server_program::{NoServer, ServerProgram, restart};
-use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::trace_files::STDIN;
-use crate::job::{UsageError, seed_of};
+use crate::parser_answer::answer;
 use crate::stderr::say;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::hints::Obstacle;
+use pummel_fronts::job::{UsageError, seed_of};
+use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use pummel_report::comparison::SideSource;
 use pummel_report::document::Document;
 use pummel_report::run_figures::RunFigures;
@@ -373,12 +374,8 @@ mod tests {
     #[test]
     fn records_are_stored_once_unless_the_server_begins_anew() {
         let words = ["run", "-s", "127.0.0.1:1"].map(std::ffi::OsString::from);
-        let inputs = crate::job::FrontInputs {
-            servers: None,
-            seed: 1,
-            read_text: |_| Err(io::ErrorKind::NotFound.into()),
-        };
-        let plan = crate::native::job(words, &inputs).expect("a command line").plan;
+        let inputs = pummel_fronts::job::FrontInputs::without_files(1);
+        let plan = pummel_fronts::native::job(words, &inputs).expect("a command line").plan;
         let loads = |plan: &Plan| plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_)));
         let mut maker = RunMaker::new(plan, ServerCare::None);
         assert!(loads(&maker.plan_of(5)));

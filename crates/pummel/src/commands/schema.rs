@@ -4,9 +4,9 @@ use std::io::ErrorKind;
 
 use clap::{Args, ValueEnum};
 
-use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN};
 use crate::output::print;
 use crate::stderr::say;
+use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
 
 /// Options of `pummel schema`.
 #[derive(Args, Clone, Copy, Debug)]

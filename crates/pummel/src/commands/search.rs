@@ -8,11 +8,12 @@ use pummel_measure::uncertainty::Windows;
 
 use crate::commands::run_maker::SeriesEnd;
 use crate::commands::series::{CurveRunner, first_job, hidden_where_refused, prepared, series};
-use crate::exit_status::{Exit, answer};
-use crate::job::FrontInputs;
-use crate::job::hints::Obstacle;
-use crate::native::{RunArgs, Typed};
-use crate::values::{self, ValueError};
+use crate::parser_answer::answer;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::hints::Obstacle;
+use pummel_fronts::job::FrontInputs;
+use pummel_fronts::native::{RunArgs, Typed};
+use pummel_fronts::values::{self, ValueError};
 use pummel_report::document::{CurveOverload, CurveSearch};
 use pummel_report::words::limit::cause_words;
 

@@ -14,22 +14,24 @@ use pummel_measure::summary::Summary;
 
 use crate::commands::detection::detected;
 use crate::commands::run_maker::{SeriesEnd, SeriesStyle, pause_before, refuse_stdin, until_whole};
-use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
-use crate::job::fleet::Fleet;
-use crate::job::outputs;
 use crate::job::provenance::told_command_line;
 use crate::job::runner::Dealing;
-use crate::job::{FrontInputs, Job, ReportFormat, UsageError, seed_of};
-use crate::native;
-use crate::native::options::OutputArgs;
-use crate::native::typed_rate::TypedRate;
-use crate::native::{RunArgs, Typed};
-use crate::output::{Output, print, print_screen};
+use crate::output::{Output, open_form, print, print_screen};
+use crate::parser_answer::answer;
 use crate::stderr::say;
-use crate::values;
-use crate::values::{ValueError, WarmUpTime};
+use crate::terminal::terminal;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::fleet::Fleet;
+use pummel_fronts::job::{FrontInputs, Job, UsageError, seed_of};
+use pummel_fronts::native;
+use pummel_fronts::native::options::OutputArgs;
+use pummel_fronts::native::typed_rate::TypedRate;
+use pummel_fronts::native::{RunArgs, Typed};
+use pummel_fronts::outputs::ReportFormat;
+use pummel_fronts::values;
+use pummel_fronts::values::{ValueError, WarmUpTime};
 use pummel_report::anonymous;
 use pummel_report::curve;
 use pummel_report::curve::Point;
@@ -265,7 +267,7 @@ impl<'a> CurveRunner<'a> {
         let mut files = Vec::new();
         for (form, path) in typed.args.output.files.0.iter() {
             let Some(render) = form.series else { continue };
-            let output = outputs::open(form, path)?;
+            let output = open_form(form, path)?;
             files.extend(output.map(|output| SeriesFile { form, render, output }));
         }
         Ok(CurveRunner {
@@ -515,7 +517,7 @@ impl<'a> CurveRunner<'a> {
             (false, ReportFormat::Markdown) => print(&curve::markdown(&self.curve)),
             (false, ReportFormat::Text) if is_told => Ok(()),
             (false, ReportFormat::Text) => {
-                let paper = screen.paper(Hints::OfRuns);
+                let paper = screen.paper(Hints::OfRuns, &terminal());
                 print_screen(&curve::text(&self.curve, screen.detail(*quiet), paper))
             }
         });
@@ -731,8 +733,7 @@ mod tests {
     #[test]
     fn a_replay_in_closed_loop_has_no_arrivals_where_runs_at_a_rate_have_some() {
         let run = runs("--trace t --arrivals constant");
-        let inputs =
-            FrontInputs { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
+        let inputs = FrontInputs::without_files(1);
         for rate in [None, Some(1e3)] {
             if let Err(error) = native::run(&at(&run, rate), &inputs) {
                 panic!("{rate:?}: {error}");

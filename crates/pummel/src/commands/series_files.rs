@@ -3,11 +3,12 @@
 use std::io;
 
 use crate::commands::run_maker::SeriesEnd;
-use crate::exit_status::Exit;
-use crate::job::outputs;
-use crate::job::{ReportFormat, UsageError};
-use crate::native::OutputArgs;
-use crate::output::{Output, print, print_screen};
+use crate::output::{Output, open_form, print, print_screen};
+use crate::terminal::terminal;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::UsageError;
+use pummel_fronts::native::OutputArgs;
+use pummel_fronts::outputs::ReportFormat;
 use pummel_report::forms::Form;
 use pummel_report::screen::{Hints, Paper};
 use pummel_report::text::Detail;
@@ -45,7 +46,7 @@ impl<T> SeriesFiles<T> {
                     "'{flag}' is accepted with one run only, and this is a series of runs"
                 ))));
             };
-            files.extend(outputs::open(form, path)?.map(|output| (form, *render, output)));
+            files.extend(open_form(form, path)?.map(|output| (form, *render, output)));
         }
         Ok(SeriesFiles { files })
     }
@@ -76,7 +77,11 @@ impl<T> SeriesFiles<T> {
             (false, ReportFormat::Markdown) => print(&(report.markdown)(series)),
             (false, ReportFormat::Text) => report.text.map_or(Ok(()), |text| {
                 let screen = args.screen;
-                print_screen(&text(series, screen.detail(args.quiet), screen.paper(Hints::OfRuns)))
+                print_screen(&text(
+                    series,
+                    screen.detail(args.quiet),
+                    screen.paper(Hints::OfRuns, &terminal()),
+                ))
             }),
         });
         let troubles = results.into_iter().filter_map(Result::err);

@@ -7,12 +7,14 @@ use clap::{Args, ValueEnum, ValueHint};
 use pummel_measure::recorder::Span;
 
 use crate::commands::stored::{StoredResult, load, refuse_file};
-use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
-use crate::job::UsageError;
 use crate::output::{print, print_screen};
-use crate::paper::ScreenArgs;
+use crate::parser_answer::answer;
 use crate::stderr::say;
-use crate::values::nearest::hint;
+use crate::terminal::terminal;
+use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
+use pummel_fronts::job::UsageError;
+use pummel_fronts::screen_options::ScreenArgs;
+use pummel_fronts::values::nearest::hint;
 use pummel_report::document::Document;
 use pummel_report::screen::Hints;
 use pummel_report::stored::ResultDocument;
@@ -112,7 +114,7 @@ pub fn show(args: &ShowArgs) -> Exit {
             end_of(print_screen(&layouts::text_of(
                 &stored,
                 args.screen.detail(args.quiet),
-                args.screen.paper(hints),
+                args.screen.paper(hints, &terminal()),
             )))
         }
         (_, ShowFormat::Csv) => match layouts::csv_of(&stored) {

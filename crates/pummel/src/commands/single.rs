@@ -1,16 +1,17 @@
 //! `pummel run` and `pummel load`: one run of a job.
 
 use crate::commands::detection::detected;
-use crate::exit_status::{Exit, answer};
+use crate::detection::Detectable;
 use crate::job::detection::Detection;
 use crate::job::driver::{Extras, check_here, drive};
 use crate::job::observers::has_terminal;
-use crate::job::{FrontInputs, Job, UsageError};
-use crate::native::detection::Detectable;
-use crate::native::options::RunArgs;
-use crate::native::steering::steered;
-use crate::native::style::NativeStyle;
-use crate::native::{self, Typed};
+use crate::parser_answer::answer;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{FrontInputs, Job, UsageError};
+use pummel_fronts::native::options::RunArgs;
+use pummel_fronts::native::steering::steered;
+use pummel_fronts::native::style::NativeStyle;
+use pummel_fronts::native::{self, Typed};
 
 /// Follows a command line that asks for one run: finds out what its servers speak where the options leave that open, makes
 /// the run and writes its reports.

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::exit_status::Exit;
 use crate::stderr::{say, visible};
+use pummel_fronts::exit_status::Exit;
 use pummel_report::stored::{ResultDocument, STORED_MAX_BYTES, json_of, read};
 
 /// A stored result with the JSON that it was read from.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
-use crate::compat::mutilate::{ReportReader, table_header};
-use crate::exit_status::Exit;
 use crate::output::print;
 use crate::stderr::say;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::mutilate::{ReportReader, table_header};
 
 /// The longest line that may belong to a report, in bytes; longer ones are read in pieces.
 const LINE_MAX_BYTES: u64 = 1 << 16;

@@ -18,12 +18,13 @@ use pummel_traffic::trace::reader::Account;
 use pummel_traffic::trace::row::Row;
 use pummel_traffic::trace::{Format, Reader, detect};
 
-use crate::exit_status::{Exit, answer};
-use crate::job::UsageError;
 use crate::job::trace_files::FilesByPath;
 use crate::output::{Output, Pieces, explained, print};
+use crate::parser_answer::answer;
 use crate::stderr::say;
-use crate::values;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::UsageError;
+use pummel_fronts::values;
 
 /// Bytes that are read at once, and from which a format is detected.
 const BLOCK_BYTES: usize = 1 << 18;

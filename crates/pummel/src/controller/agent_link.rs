@@ -28,9 +28,9 @@ use crate::agent::proto::v2::command::What as Told;
 use crate::agent::proto::v2::event::What as Word;
 use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, build, mismatch, unpack_rows, v2};
 use crate::controller::clock_offset::{ClockExchange, ClockOffset};
-use crate::job::fleet::{AgentAddress, Fleet, FleetTls, with_port};
 use crate::launch::LaunchedAgent;
 use crate::stderr::visible;
+use pummel_fronts::fleet::{AgentAddress, Fleet, FleetTls, with_port};
 
 /// An agent that says nothing for so long is lost; a loss is known within 3 s.
 const PATIENCE: Duration = Duration::from_millis(2_500);

@@ -22,10 +22,10 @@ use crate::controller::member_state::{AgentHandle, MemberState};
 use crate::controller::run::DistributedRun;
 use crate::controller::shares::Shares;
 use crate::controller::start_error::StartError;
-use crate::job::agent_variables::AgentVariables;
-use crate::job::fleet::{AgentAddress, Fleet};
 use crate::launch::{LaunchError, LaunchRequest, LaunchedAgents};
 use crate::stderr::say;
+use pummel_fronts::agent_variables::AgentVariables;
+use pummel_fronts::fleet::{AgentAddress, Fleet};
 
 /// How often to look whether the user ends the run while agents are connected.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -60,7 +60,7 @@ impl ConnectedAgents {
         run_name: &str,
         stop: &dyn Fn() -> bool,
     ) -> Result<ConnectedAgents, StartError> {
-        let variables = AgentVariables::of_process().map_err(StartError::Usage)?;
+        let variables = AgentVariables::read(|name| std::env::var_os(name)).map_err(StartError::Usage)?;
         let fleet = &fleet.clone().completed_by(variables);
         let credentials = Credentials::read(fleet).map_err(StartError::Usage)?;
         let failed = |error: io::Error| StartError::Agents(format!("agents cannot be spoken to: {error}"));

@@ -4,7 +4,7 @@ use pummel_engine::run::Undetected;
 use pummel_logic::plan::Protocol;
 use pummel_logic::plan::detect::Spoken;
 
-use crate::job::hints::{Obstacle, login_hint};
+use pummel_fronts::hints::{Obstacle, login_hint};
 
 /// What came of asking the servers of a job which protocol they speak.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -31,26 +31,29 @@ use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::summary::Summary;
 
 use crate::build_info::BUILD;
-use crate::exit_status::Exit;
+use crate::front_inputs::PATHS;
 use crate::job::calibration_store;
 use crate::job::calibration_store::Stored;
 use crate::job::detection::Detection;
-use crate::job::fleet::Fleet;
 use crate::job::inputs::inputs_of;
 use crate::job::large_load;
 use crate::job::observers::{Observers, run_name};
 use crate::job::outlets::{FrontFiles, Outlets};
-use crate::job::outputs::files_of;
 use crate::job::probe;
 use crate::job::provenance::told_command_line;
 use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
 use crate::job::socket_files::check_sockets;
-use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
-use crate::job::{Front, Job, ReportFormat, UsageError};
 use crate::output::print;
 use crate::snapshot::SharedSnapshot;
 use crate::stderr::say;
+use crate::terminal::terminal;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::fleet::Fleet;
+use pummel_fronts::job::{Front, Job, UsageError};
+use pummel_fronts::outputs::ReportFormat;
+use pummel_fronts::outputs::files_of;
+use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use pummel_report::anonymous::document_of;
 use pummel_report::document::TrustResult;
 use pummel_report::words::trust::{doubt, rate_doubt};
@@ -192,7 +195,7 @@ impl<'a> Driver<'a> {
         let fail = |words: String| fail(style, &words);
         let interrupts =
             sys::on_interrupt().map_err(|error| fail(format!("signals cannot be handled: {error}")))?;
-        let conflict = job.outputs.files.conflict(job.outputs.format, &files_of(&job.plan));
+        let conflict = job.outputs.files.conflict(job.outputs.format, &files_of(&job.plan), PATHS);
         if let Some((form, file, accepted)) = conflict {
             fail(format!("invalid value '{}' for '{}': {accepted}", file.display(), form.flag()));
             return Err(style.usage_status());
@@ -438,7 +441,8 @@ impl<'a> Driver<'a> {
             Report { plan, measurement: &measurement, summary: &summary, front, build: BUILD, ending };
         let stdout_is_taken = self.files.take_standard_output();
         let mut out = StyleOutput::default();
-        let ended = Ended { report, refused: refused.as_ref(), stdout_is_taken };
+        let refused = refused.as_ref().map(NotRun::told);
+        let ended = Ended { report, refused: refused.as_ref(), stdout_is_taken, terminal: terminal() };
         let exit = style.end(&ended, moment(), &mut out);
         // Files first: standard output may not be read yet.
         let written = self.files.finish(&report);

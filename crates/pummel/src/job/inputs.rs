@@ -9,9 +9,9 @@ use pummel_engine::run::{Inputs, TraceFiles};
 use pummel_logic::plan::{Plan, Replay, TraceReplay, Work};
 use pummel_logic::workload::trace::Trace;
 
-use crate::compat::mutilate::{Reading, TraceForm, read_trace};
 use crate::job::trace_files::{FilesByPath, STDIN};
 use crate::job::unpacked::Unpacked;
+use pummel_fronts::mutilate::{Reading, TraceForm, read_trace};
 
 /// The first bytes of a file that gzip packed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];

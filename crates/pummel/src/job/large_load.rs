@@ -44,17 +44,15 @@ fn size(bytes: f64) -> String {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
-    use std::io;
 
     use super::*;
-    use crate::job::FrontInputs;
-    use crate::native;
+    use pummel_fronts::job::FrontInputs;
+    use pummel_fronts::native;
 
     #[test]
     fn many_records_are_told_with_their_size_before_they_are_stored() {
         let said = |words: &str| {
-            let inputs =
-                FrontInputs { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
+            let inputs = FrontInputs::without_files(1);
             let words = words.split(' ').map(OsString::from);
             self::words(&native::job(words, &inputs).expect("a command line").plan)
         };

@@ -11,16 +11,17 @@ use pummel_engine::{clock, sys};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{Nanos, SECOND};
 
-use crate::job::Job;
 use crate::live::block;
 #[cfg(feature = "live")]
 use crate::live::terminal::LiveView;
 use crate::live::words::Glyphs;
-use crate::metrics::push::{PushTarget, push};
+use crate::metrics::push::push;
 use crate::metrics::server::MetricsServer;
 use crate::snapshot::{Identity, Role, SharedSnapshot};
 #[cfg(feature = "live")]
 use crate::stderr::{hold, release, settle};
+use pummel_fronts::job::Job;
+use pummel_fronts::metrics_options::PushTarget;
 
 /// The least time between two drawings of the block.
 const BLOCK_NS: Nanos = SECOND / 10;

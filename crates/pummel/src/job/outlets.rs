@@ -9,9 +9,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::job::background_writer::{BackgroundText, Patience, TextWritten};
 use crate::job::output_file::OutputFile;
-use crate::job::style::{Bar, SampleLines, StyleOutput, Word};
 use crate::output::patiently;
 use crate::stderr::{self, draw, say, settle};
+use pummel_fronts::style::{Bar, SampleLines, StyleOutput, Word};
 use pummel_report::visible;
 
 /// Files that a front has beside the results of all fronts.

@@ -8,12 +8,11 @@ use pummel_logic::time::Nanos;
 use pummel_measure::events::Row;
 use pummel_measure::measurement::Measurement;
 
-use crate::job::ResultPaths;
-use crate::job::outputs;
 use crate::job::samples::{Samples, Written};
 #[cfg(feature = "parquet")]
 use crate::job::table_files::TableFiles;
-use crate::output::Output;
+use crate::output::{Output, open_form};
+use pummel_fronts::outputs::ResultPaths;
 use pummel_report::Report;
 use pummel_report::anonymous::document_of;
 use pummel_report::document::Document;
@@ -64,7 +63,7 @@ impl ResultFiles {
         for (form, path) in paths.iter() {
             match form.content {
                 Content::Final(render) | Content::Checkpointed(render) | Content::Appended(render) => {
-                    let output = outputs::open(form, path)?;
+                    let output = open_form(form, path)?;
                     files.reports.extend(output.map(|output| ReportFile { form, render, output }));
                 }
                 Content::Requests => files.samples = Some(Samples::create(path, plan)?),

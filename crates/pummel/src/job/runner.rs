@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pummel_engine::resolve::ConnectError;
 use pummel_engine::run::{Inputs, LoginUnsent, Run, RunError, Watch};
 use pummel_logic::plan::Plan;
 use pummel_logic::plan::validate::ValidPlan;
@@ -13,9 +14,10 @@ use crate::controller::connected_agents::ConnectedAgents;
 use crate::controller::shares::Shares;
 #[cfg(feature = "agents")]
 use crate::controller::start_error::StartError;
-use crate::job::fleet::Fleet;
-use crate::job::hints::{self, Obstacle};
 use crate::job::provenance::note_build;
+use pummel_fronts::fleet::Fleet;
+use pummel_fronts::hints::{self, Obstacle};
+use pummel_fronts::style::{Refused, RefusedCause};
 
 /// Who runs plans.
 #[derive(Debug)]
@@ -70,6 +72,19 @@ impl fmt::Display for NotRun {
 }
 
 impl NotRun {
+    /// The reason, as command lines tell it.
+    pub fn told(&self) -> Refused {
+        let cause = match self {
+            NotRun::Interrupted => RefusedCause::Interrupted,
+            NotRun::Here(RunError::Connect(ConnectError::Unresolved { server, error })) => {
+                RefusedCause::Unresolved { server: server.clone(), error: error.to_string() }
+            }
+            NotRun::Here(RunError::Connect(_)) => RefusedCause::NotConnected,
+            _ => RefusedCause::Other,
+        };
+        Refused { cause, obstacle: self.obstacle() }
+    }
+
     /// The reason, with a hint where there is one.
     pub fn obstacle(&self) -> Obstacle {
         match self {

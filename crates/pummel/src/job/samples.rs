@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use pummel_engine::sys;
 use pummel_logic::plan::Plan;
-use pummel_logic::protocol::{Outcome, Verb};
+use pummel_logic::protocol::Verb;
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_measure::events::{NO_INDEX, Row};
 
@@ -183,7 +183,7 @@ impl<W: Write> Lines<W> {
                 // The phase ended before the request did: what closed its connection is no part of the result.
                 (NEVER, NEVER) => "unsent",
                 (NEVER, _) => "unfinished",
-                _ => outcome_name(row.outcome),
+                _ => row.outcome.name(),
             };
             let name = self.names[row.verb as usize];
             write!(self.out, "{name},{outcome},")?;
@@ -196,29 +196,11 @@ impl<W: Write> Lines<W> {
     }
 }
 
-/// The word for an outcome.
-pub fn outcome_name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Hit => "hit",
-        Outcome::Miss => "miss",
-        Outcome::Stored => "stored",
-        Outcome::NotStored => "not_stored",
-        Outcome::Exists => "exists",
-        Outcome::NotFound => "not_found",
-        Outcome::Deleted => "deleted",
-        Outcome::Touched => "touched",
-        Outcome::Number(_) => "number",
-        Outcome::Ok => "ok",
-        Outcome::Stale => "stale",
-        Outcome::Win => "win",
-        Outcome::Recaching => "recaching",
-        Outcome::Error(fault) => fault.name(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Receiver, sync_channel};
+
+    use pummel_logic::protocol::Outcome;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 
-use crate::job::UsageError;
+use pummel_fronts::job::UsageError;
 
 /// Refuses a server whose path is that of something else than a socket. A path at which nothing is may become one.
 ///

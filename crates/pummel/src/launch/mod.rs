@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::job::launch_spec::LaunchSpec;
 pub use launched::{LaunchError, LaunchedAgent, LaunchedAgents};
+use pummel_fronts::launch_spec::LaunchSpec;
 use wait::{LaunchOptions, POLL_INTERVAL};
 pub use watchdog::{Watchdog, first_line};
 

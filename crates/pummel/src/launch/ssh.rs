@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::job::launch_spec::Destination;
 use crate::launch::launched::{LaunchError, LaunchedAgent, LaunchedAgents, random_token};
 use crate::launch::process::{ChildProcess, SILENCE_MAX};
 use crate::launch::program::Program;
 use crate::launch::wait::{LaunchOptions, MARK, Stopped, Wait, address_of};
+use pummel_fronts::launch_spec::Destination;
 
 /// Connections that are opened at the same time. A server or a jump host drops some beyond ten (sshd_config(5),
 /// MaxStartups).

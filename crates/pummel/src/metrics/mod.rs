@@ -5,7 +5,6 @@ mod example;
 pub mod families;
 pub mod http;
 #[allow(clippy::disallowed_methods, clippy::disallowed_types)]
-pub mod options;
 pub mod protobuf;
 #[allow(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod push;

@@ -1,24 +1,19 @@
 //! `--push-result`: the final metrics, put to a Pushgateway once.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::str::FromStr;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use pummel_engine::sys;
-use pummel_logic::plan::address::server_at;
+use pummel_fronts::metrics_options::PushTarget;
 
 use crate::metrics::families::result_families;
 use crate::metrics::http::Encoding;
 use crate::metrics::server::process_figures;
 use crate::metrics::text::{self, Dialect};
 use crate::snapshot::Snapshot;
-
-/// The port of a URL without one.
-const HTTP_PORT: u16 = 80;
 
 /// How long a push may take in all: finding the gateway, connecting, writing and reading.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,48 +26,6 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Most bytes that are read of an answer.
 const ANSWER_MAX_BYTES: u64 = 4 << 10;
-
-/// The Pushgateway that results are sent to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PushTarget {
-    /// Host and port.
-    authority: String,
-    /// The path with the group of the Pushgateway that is replaced.
-    path: String,
-}
-
-/// A URL that results cannot be pushed to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotATarget;
-
-impl fmt::Display for NotATarget {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("expected the URL of a Pushgateway, such as http://gateway:9091 or http://gateway:9091/metrics/job/nightly")
-    }
-}
-
-impl std::error::Error for NotATarget {}
-
-impl FromStr for PushTarget {
-    type Err = NotATarget;
-
-    fn from_str(text: &str) -> Result<PushTarget, NotATarget> {
-        let rest = text.strip_prefix("http://").ok_or(NotATarget)?;
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic());
-        if !is_plain(rest) || rest.contains(['?', '#']) {
-            return Err(NotATarget);
-        }
-        let authority = server_at(authority, HTTP_PORT).map_err(|_| NotATarget)?;
-        let base = path.trim_end_matches('/');
-        let path = match (base.is_empty(), base.contains("metrics/job/")) {
-            (_, true) => format!("/{base}"),
-            (true, _) => "/metrics/job/pummel".to_owned(),
-            (false, _) => format!("/{base}/metrics/job/pummel"),
-        };
-        Ok(PushTarget { authority, path })
-    }
-}
 
 /// Pushes the metrics of a job that is over.
 ///
@@ -214,38 +167,6 @@ mod tests {
             let late = put_until(&target, "metrics", Instant::now() + 10 * LOOK).unwrap_err();
             assert!(is_timeout(&late), "{answer:?}: {late}");
             server.join().unwrap();
-        }
-    }
-
-    #[test]
-    fn a_url_without_a_group_gets_the_group_of_pummel() {
-        let target = |text: &str| {
-            text.parse::<PushTarget>().map(|target| format!("{}{}", target.authority, target.path))
-        };
-        assert_eq!(target("http://gw:9091"), Ok("gw:9091/metrics/job/pummel".to_owned()));
-        assert_eq!(target("http://gw/push/"), Ok("gw:80/push/metrics/job/pummel".to_owned()));
-        assert_eq!(
-            target("http://[::1]:9091/metrics/job/n/i/2"),
-            Ok("[::1]:9091/metrics/job/n/i/2".to_owned())
-        );
-        for wrong in [
-            "",
-            "gw:9091",
-            "https://gw",
-            "http://",
-            "http://a b",
-            "http://u:p@gw",
-            "http://gw/?x",
-            "http://gw/\r\nX: y",
-            "http://gw:99999",
-            "http://gw:0/push",
-            "http://gw:",
-            "http://:9091",
-            "http://gw:http",
-            "http://::1",
-            "http://[::1",
-        ] {
-            assert_eq!(target(wrong), Err(NotATarget), "{wrong}");
         }
     }
 }

@@ -3,6 +3,7 @@
 mod accounts;
 pub mod child;
 mod error;
+mod fault_options;
 mod listen;
 mod peer;
 mod server;
@@ -31,7 +32,7 @@ use peer::Peer;
 pub use server::ServeWait;
 use server::{Bounds, Listeners, SocketServer};
 
-use crate::values::{self, UnreadDist, ValueError};
+use pummel_fronts::values::{self, UnreadDist, ValueError};
 
 /// Run a small memcached and Redis server with chosen service times and faults
 ///
@@ -99,7 +100,7 @@ pub struct ServeArgs {
 
     /// Change service times over time, counted from the first request: step:FACTOR,AFTER multiplies them by FACTOR from AFTER on;
     /// decay:FACTOR,TAU starts at FACTOR times the drawn times and decays to them with the time constant TAU
-    #[arg(long, value_name = "SHAPE", value_parser = values::service_drift, requires = "service_time", allow_hyphen_values = true)]
+    #[arg(long, value_name = "SHAPE", value_parser = fault_options::service_drift, requires = "service_time", allow_hyphen_values = true)]
     pub service_drift: Option<ServiceDrift>,
 
     /// Seed of service times and faults
@@ -114,7 +115,7 @@ pub struct ServeArgs {
     /// wrong-key=N, mix=N (a reply in another dialect), ignore-expiry, early-expiry=TIME, refuse or slow-bytes; with
     /// --udp-framing also udp-drop=N, udp-reorder=N and udp-duplicate=N. May be repeated; N counts requests (for flip and
     /// wrong-key: values; for udp-...: datagrams) over the whole server
-    #[arg(long, value_name = "KIND[=N]", value_parser = values::fault, allow_hyphen_values = true)]
+    #[arg(long, value_name = "KIND[=N]", value_parser = fault_options::fault, allow_hyphen_values = true)]
     pub fault: Vec<ServerFault>,
 
     /// How to wait for requests and due replies: auto sleeps, and spins shortly before a due reply; spin never sleeps, and uses
@@ -271,7 +272,7 @@ mod tests {
     use pummel_testserver::CountedFault;
 
     use super::*;
-    use crate::native::RunArgs;
+    use pummel_fronts::native::RunArgs;
 
     /// The options of `pummel serve` and those of `pummel run` that take values of the same kinds.
     #[derive(Parser)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::agent::{Agent, list};
 use crate::common::{Ended, Json, Memcached, Place, Reserved, Running, Serve, in_some_quiet_moment, until};
-use pummel_tool::job::agent_variables::{OF_AGENTS, OF_CONTROLLERS};
+use pummel_fronts::agent_variables::{OF_AGENTS, OF_CONTROLLERS};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 

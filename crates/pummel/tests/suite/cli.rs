@@ -9,9 +9,10 @@ use std::process::Output;
 
 use assert_cmd::Command;
 use assert_cmd::cargo::cargo_bin;
+use pummel_fronts::job::{FrontInputs, Job};
+use pummel_fronts::native;
 use pummel_tool::commands::schema::SchemaName;
-use pummel_tool::job::{FrontInputs, Job};
-use pummel_tool::native;
+use pummel_tool::front_inputs;
 
 use crate::common::schema::wrongs;
 
@@ -721,7 +722,7 @@ const RICH: &str = "run -s a,[::1]:7,/run/b -t 3s -n 5m --warmup 1500ms -T 3 -c 
     --interval 100ms --goal p99.9:1ms --tls --tls-ca ca --tls-cert cert --tls-key key --tls-server-name n --tls-insecure";
 
 fn job(line: &str) -> Job {
-    let inputs = FrontInputs { servers: None, seed: 3, read_text: |path| fs::read_to_string(path) };
+    let inputs = FrontInputs { seed: 3, servers: None, ..front_inputs::of_process() };
     native::job(line.split_whitespace().map(OsString::from), &inputs)
         .unwrap_or_else(|error| panic!("{line}: {error}"))
 }

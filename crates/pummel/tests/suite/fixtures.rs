@@ -8,12 +8,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use pummel_fronts::job::FrontInputs;
+use pummel_fronts::native;
+use pummel_fronts::native::saved;
+use pummel_fronts::outputs::Format;
 use pummel_report::document::Document;
 use pummel_report::json;
 use pummel_tool::commands::schema::SchemaName;
-use pummel_tool::job::{Format, FrontInputs};
-use pummel_tool::native;
-use pummel_tool::native::saved;
+use pummel_tool::front_inputs;
 use serde_json::Value;
 
 use crate::common::agent::Agent;
@@ -62,7 +64,7 @@ fn without_seed(plan: &str) -> String {
 /// The plan in a file, as `pummel run --plan FILE` takes it, in both forms that the program writes.
 fn loaded(path: &Path) -> [String; 2] {
     let words: [OsString; 3] = ["run".into(), "--plan".into(), path.into()];
-    let inputs = FrontInputs { servers: None, seed: 0, read_text: |path| fs::read_to_string(path) };
+    let inputs = FrontInputs { seed: 0, servers: None, ..front_inputs::of_process() };
     let job = native::job(words, &inputs).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let printed = [Format::Text, Format::Json].map(|format| saved::print(&job.plan, format));
     fits(SchemaName::Plan, &serde_json::from_str(&printed[1]).expect("JSON"));

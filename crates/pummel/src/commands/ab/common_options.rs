@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use crate::job::UsageError;
-use crate::native::{RunArgs, Typed};
+use pummel_fronts::job::UsageError;
+use pummel_fronts::native::{RunArgs, Typed};
 
 /// The options of `pummel run`, read, and as words.
 #[derive(Clone, Debug)]

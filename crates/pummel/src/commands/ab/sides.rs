@@ -11,12 +11,13 @@ use super::words::split;
 use crate::commands::one_run::{Refused, refuse_options, refuse_saved};
 use crate::commands::run_maker::{ServerCare, refuse_stdin};
 use crate::job::detection::Detection;
-use crate::job::{FrontInputs, Job, Outputs, UsageError};
-use crate::native;
-use crate::native::{RunArgs, Typed};
-use crate::values;
-use crate::values::ValueError;
-use crate::values::server_uri::is_in;
+use pummel_fronts::job::{FrontInputs, Job, UsageError};
+use pummel_fronts::native;
+use pummel_fronts::native::{RunArgs, Typed};
+use pummel_fronts::outputs::Outputs;
+use pummel_fronts::values;
+use pummel_fronts::values::ValueError;
+use pummel_fronts::values::server_uri::is_in;
 use pummel_report::forms::FORMS;
 
 /// How the sides differ, and how often each is measured.
@@ -252,7 +253,6 @@ fn first_line(error: &clap::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
 
     use clap::{Command, FromArgMatches};
 
@@ -263,8 +263,7 @@ mod tests {
         let command = AbArgs::augment_args(Command::new("ab").no_binary_name(true));
         let matches = command.try_get_matches_from(words).map_err(|error| error.to_string())?;
         let args = AbArgs::from_arg_matches(&matches).map_err(|error| error.to_string())?;
-        let inputs =
-            FrontInputs { servers: None, seed: 9, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
+        let inputs = FrontInputs::without_files(9);
         let ask: Ask<'_> = &|typed, _| (typed.clone(), Detection::Unasked);
         sides(&args.sides, &args.run, &inputs, ask).map_err(|error| error.to_string())
     }

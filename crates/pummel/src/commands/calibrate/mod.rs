@@ -13,11 +13,12 @@ use pummel_logic::plan::Backend;
 use pummel_logic::time::SECOND;
 use pummel_measure::calibration::{Calibration, advice, unix_s};
 
-use crate::exit_status::Exit;
 use crate::job::calibration_store;
-use crate::job::{Format, FrontInputs};
 use crate::output::{Output, print};
 use crate::stderr::say;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::FrontInputs;
+use pummel_fronts::outputs::Format;
 use pummel_report::calibration_words;
 use runs::{Length, NotCalibrated, Runs};
 

@@ -16,13 +16,14 @@ use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Quantile, Summary};
 
-use crate::exit_status::{Exit, answer};
 use crate::job::driver::{Driver, Extras};
 use crate::job::runner::{Dealing, NotRun};
-use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
-use crate::job::{FrontInputs, seed_of};
-use crate::native;
+use crate::parser_answer::answer;
 use crate::serve::child::ServeProcess;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{FrontInputs, seed_of};
+use pummel_fronts::native;
+use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 
 /// Whether the calibration is a whole or a rough one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

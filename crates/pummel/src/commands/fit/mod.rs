@@ -13,12 +13,14 @@ use pummel_traffic::fit::Fitter;
 
 use self::check::Check;
 use crate::commands::trace::{SourceArgs, Stopped, read};
-use crate::exit_status::Exit;
-use crate::job::{FrontInputs, InputFile, UsageError, check_places};
-use crate::native::workloads::{Profile, Source, is_built_in, profile, profile_text};
+use crate::front_inputs::PATHS;
 use crate::output::{Output, names_standard_output};
 use crate::stderr::say;
-use crate::values;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{FrontInputs, UsageError, check_places};
+use pummel_fronts::native::workloads::{Profile, Source, is_built_in, profile, profile_text};
+use pummel_fronts::outputs::InputFile;
+use pummel_fronts::values;
 
 /// Options of `pummel fit`.
 #[derive(Args, Clone, Debug)]
@@ -110,7 +112,7 @@ impl Outputs {
             ("--json", args.json.as_deref()),
             ("--rates", args.rates.as_deref()),
         ];
-        check_places(&places, &inputs).map_err(Stopped::Usage)?;
+        check_places(&places, &inputs, PATHS).map_err(Stopped::Usage)?;
         Ok(Outputs {
             profile: Target::prepare(&args.output)?,
             json: Target::prepare(&args.json)?,

@@ -1,0 +1,56 @@
+//! Command lines: what the words of a user ask for, and what pummel says about it, as pure code.
+//!
+//! A front turns the arguments of one tool into a [`job`]: a plan, and what is to be written about its run; its [`style`] makes the
+//! text of people from the events of the run. Nothing here reads a file, the environment, a clock or a socket: what a front needs of
+//! them is given in [`job::FrontInputs`]. The room may use `pummel-logic`, `pummel-measure`, `pummel-traffic` and `pummel-report`.
+//!
+//! Reading begins at [`job`]. [`native`] is pummel's own command line; [`mcperf`], [`memaslap`] and [`mutilate`] are those of the tools
+//! that pummel takes over, read by [`getopt`] and [`c_numbers`].
+
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
+pub mod agent_variables;
+pub mod c_numbers;
+pub mod exit_status;
+pub mod fleet;
+pub mod getopt;
+pub mod hints;
+pub mod job;
+pub mod launch_spec;
+pub mod mcperf;
+pub mod memaslap;
+pub mod metrics_options;
+pub mod mutilate;
+pub mod native;
+pub mod other_tools;
+pub mod outputs;
+pub mod screen_options;
+pub mod style;
+pub mod values;
+
+use crate::getopt::Choice;
+
+/// A name under which pummel follows the command line of another tool.
+#[derive(Clone, Copy, Debug)]
+pub struct FrontName {
+    /// The name of the program, and of the subcommand where there is one.
+    pub name: &'static str,
+    /// The options of the command line.
+    pub options: &'static [Choice],
+    /// The texts that `--help` prints, one below the other.
+    pub help: &'static [&'static str],
+}
+
+/// The names under which pummel follows the command lines of other tools.
+pub const NAMES: [FrontName; 4] = [
+    FrontName {
+        name: "mcperf",
+        options: &mcperf::options::CHOICES,
+        help: &[mcperf::help::USAGE, mcperf::help::STATUSES],
+    },
+    FrontName { name: "memaslap", options: memaslap::OPTIONS, help: &[memaslap::HELP] },
+    FrontName { name: "memcaslap", options: memaslap::OPTIONS, help: &[memaslap::HELP] },
+    FrontName { name: "mutilate", options: mutilate::OPTIONS, help: &[mutilate::HELP] },
+];
