@@ -48,7 +48,7 @@ enum Command {
     Coverage(coverage::Options),
     Hostile(hostile::Options),
     Instructions(instructions::Options),
-    /// Makes the Rust of the agents' protocol from crates/pummel/proto/agent.proto
+    /// Makes the Rust of the agents' protocol from crates/fleet/proto/agent.proto
     Proto,
     /// Lists doc comments that do not name their thing first
     ///

@@ -164,8 +164,8 @@ fn grouped(figure: usize) -> String {
 /// The files that a program writes: the Rust of the agents' protocol, and the JSON schemas.
 fn generated_files(root: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
-    if root.join("crates/pummel/proto").exists() {
-        found = sources::files(root, "crates/pummel/proto", "rs")?;
+    if root.join("crates/fleet/proto").exists() {
+        found = sources::files(root, "crates/fleet/proto", "rs")?;
     }
     let schemas = sources::files(root, "docs", "json")?;
     found.extend(schemas.into_iter().filter(|path| path.ends_with(".schema.json")));
@@ -275,7 +275,7 @@ fn c() {}
             ("crates/logic/target/f.rs", "struct F;\n"),
             ("crates/pummel/Cargo.toml", ""),
             ("crates/pummel/src/main.rs", "fn main() {}\n"),
-            ("crates/pummel/proto/g.rs", "struct G;\n\nstruct H;\n"),
+            ("crates/fleet/proto/g.rs", "struct G;\n\nstruct H;\n"),
             ("xtask/Cargo.toml", ""),
             ("xtask/src/main.rs", "fn main() {}\n"),
             ("xtask/proto/Cargo.toml", ""),

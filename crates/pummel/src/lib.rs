@@ -4,18 +4,12 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "agents")]
-pub mod agent;
 pub mod build_info;
 pub mod cli;
 pub mod commands;
-#[cfg(feature = "agents")]
-mod controller;
 pub mod detection;
 pub mod front_inputs;
 pub mod job;
-#[cfg(feature = "agents")]
-pub mod launch;
 #[cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod live;
 #[cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
@@ -24,8 +18,6 @@ pub mod output;
 pub mod parser_answer;
 pub mod serve;
 pub mod short_help;
-#[cfg_attr(not(test), deny(clippy::disallowed_methods))]
-pub mod snapshot;
 pub mod stderr;
 pub mod terminal;
 mod write_queue;

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::write_queue::{Piece, WriteQueue};
-use pummel_report::visible::{self, MARK, is_hidden};
+use pummel_report::visible;
 
 /// Bytes of text that wait to be written, at most; a drawing counts as [`DRAWING_BYTES`].
 pub const TEXT_WAITING_MAX_BYTES: usize = 8 << 20;
@@ -21,20 +21,6 @@ const DRAWING_BYTES: usize = 256;
 
 /// How long [`settle`] waits for a reader that takes nothing.
 const SETTLE_MAX: Duration = Duration::from_secs(1);
-
-/// Most characters of another machine's words that are written.
-const FOREIGN_CHARS_MAX: usize = 1_000;
-
-/// The words of another machine as they may be written to a terminal or a log: without control characters, by which they could
-/// be lines of their own or speak to the terminal, and without what is beyond 1,000 characters.
-pub fn visible(words: &str) -> String {
-    let marked = |c: char| if is_hidden(c) { MARK } else { c };
-    let mut text: String = words.chars().map(marked).take(FOREIGN_CHARS_MAX).collect();
-    if words.chars().nth(FOREIGN_CHARS_MAX).is_some() {
-        text.push_str(" ...");
-    }
-    text
-}
 
 /// Says a line. When there is no reader any more, because the terminal or the pipe is gone or full, the run goes on: its
 /// report still matters.
@@ -191,16 +177,6 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
-    }
-
-    #[test]
-    fn the_words_of_another_machine_are_one_line_of_so_many_characters() {
-        assert_eq!(
-            visible("no file 'a\nrefused 10.0.0.1: \u{1b}[2J'"),
-            "no file 'a\u{fffd}refused 10.0.0.1: \u{fffd}[2J'"
-        );
-        let cut = visible(&"x".repeat(FOREIGN_CHARS_MAX + 1));
-        assert_eq!(cut.len(), FOREIGN_CHARS_MAX + " ...".len());
     }
 
     #[test]

@@ -44,6 +44,7 @@ mod scaling;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod screen;
+pub mod snapshot;
 pub mod stored;
 pub mod tables;
 pub mod text;

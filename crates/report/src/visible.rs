@@ -90,6 +90,20 @@ pub fn cut_name(name: &str, chars_max: usize) -> String {
     }
 }
 
+/// Most characters of another machine's words that are written.
+const FOREIGN_CHARS_MAX: usize = 1_000;
+
+/// The words of another machine as they may be written to a terminal or a log: without control characters, by which they could
+/// be lines of their own or speak to the terminal, and without what is beyond 1,000 characters.
+pub fn foreign(words: &str) -> String {
+    let marked = |c: char| if is_hidden(c) { MARK } else { c };
+    let mut text: String = words.chars().map(marked).take(FOREIGN_CHARS_MAX).collect();
+    if words.chars().nth(FOREIGN_CHARS_MAX).is_some() {
+        text.push_str(" ...");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,5 +155,15 @@ mod tests {
         for bytes in [&b"PAR1\xff\x1b"[..], b"<!doctype html>\xe2\x81\xa8a\xe2\x81\xa9", b"a,b\n1,2\n"] {
             assert!(matches!(report(bytes), Cow::Borrowed(_)));
         }
+    }
+
+    #[test]
+    fn the_words_of_another_machine_are_one_line_of_so_many_characters() {
+        assert_eq!(
+            foreign("no file 'a\nrefused 10.0.0.1: \u{1b}[2J'"),
+            "no file 'a\u{fffd}refused 10.0.0.1: \u{fffd}[2J'"
+        );
+        let cut = foreign(&"x".repeat(FOREIGN_CHARS_MAX + 1));
+        assert_eq!(cut.len(), FOREIGN_CHARS_MAX + " ...".len());
     }
 }

@@ -13,4 +13,6 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod fit;
+pub mod recording;
 pub mod trace;
+pub mod unpacked;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use prost::Message;
 
 /// Places of the proto file, and of what is made of it, in the repository.
-const FOLDER: &str = "crates/pummel/proto";
+const FOLDER: &str = "crates/fleet/proto";
 
 /// The proto file.
 const PROTO: &str = "agent.proto";

@@ -9,12 +9,14 @@ mod error;
 mod inputs;
 mod login;
 mod phases;
+mod plan_files;
 mod rate_control;
 mod servers;
 mod setup;
 mod start;
 mod steering;
 mod trace;
+mod trace_files;
 mod watch;
 
 use std::io;
@@ -28,10 +30,12 @@ pub use self::error::{LoginUnsent, RunError};
 use self::inputs::Process;
 pub use self::inputs::{Gate, Inputs, Permit, Run};
 pub use self::login::password_of;
+pub use self::plan_files::{inputs_of, replay_of, trace_of};
 pub use self::servers::{ensure_descriptors, permitted};
 use self::start::Start;
 pub use self::steering::{RateCommand, Steering};
 pub use self::trace::{TraceFiles, fill_block};
+pub use self::trace_files::{FilesByPath, OpenFiles, STDIN, unpacked};
 pub use self::watch::Watch;
 use crate::backend::Backend;
 

@@ -7,7 +7,6 @@ pub mod report;
 mod saved_report;
 mod sharing;
 pub mod style;
-mod trace;
 
 #[cfg(test)]
 mod tests;
@@ -38,7 +37,6 @@ pub use crate::mutilate::help::{HELP, VERSION};
 pub use crate::mutilate::options::{Refusal, TABLE};
 pub use crate::mutilate::saved_report::{ReportReader, header as table_header};
 pub use crate::mutilate::sharing::{AgentOptions, ProcessSettings, SharedPlan};
-pub use crate::mutilate::trace::{Reading, TraceForm, read_trace};
 
 /// Where memcached listens unless it is told otherwise.
 const PORT: u16 = 11_211;

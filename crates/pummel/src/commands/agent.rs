@@ -11,25 +11,25 @@ use clap::{Args, Subcommand, ValueHint};
 use pummel_engine::{clock, sys};
 use pummel_logic::time::{Nanos, SECOND};
 
-use crate::agent::files::AllowedFiles;
-use crate::agent::limits::Limits;
-use crate::agent::listener;
-use crate::agent::listener::Token;
-use crate::agent::network::{Network, NotANetwork};
-use crate::agent::overrides::LocalOverrides;
-use crate::agent::policy::AccessPolicy;
-use crate::agent::service::{AgentConfig, serve};
 use crate::commands::agent_cert;
 use crate::commands::agent_cert::CertArgs;
-use crate::launch::{Watchdog, first_line};
 use crate::metrics::server::MetricsServer;
 use crate::parser_answer::answer;
-use crate::snapshot::{Identity, Role, SharedSnapshot};
 use crate::stderr::say;
+use pummel_fleet::agent::files::AllowedFiles;
+use pummel_fleet::agent::limits::Limits;
+use pummel_fleet::agent::listener;
+use pummel_fleet::agent::listener::Token;
+use pummel_fleet::agent::network::{Network, NotANetwork};
+use pummel_fleet::agent::overrides::LocalOverrides;
+use pummel_fleet::agent::policy::AccessPolicy;
+use pummel_fleet::agent::service::{AgentConfig, serve};
+use pummel_fleet::launch::{Watchdog, first_line};
 use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
 use pummel_fronts::job::{Front, UsageError};
 use pummel_fronts::metrics_options;
 use pummel_fronts::values::{self, ValueError};
+use pummel_report::snapshot::{Identity, Role, SharedSnapshot};
 
 /// Options of `pummel agent`.
 #[derive(Args, Clone, Debug)]

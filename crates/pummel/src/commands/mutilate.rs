@@ -22,20 +22,6 @@ use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::summary::Summary;
 
-#[cfg(feature = "agents")]
-use crate::agent::files::AllowedFiles;
-#[cfg(feature = "agents")]
-use crate::agent::limits::Limits;
-#[cfg(feature = "agents")]
-use crate::agent::listener;
-#[cfg(feature = "agents")]
-use crate::agent::network::Network;
-#[cfg(feature = "agents")]
-use crate::agent::overrides::{LocalOverrides, OrderLog};
-#[cfg(feature = "agents")]
-use crate::agent::policy::AccessPolicy;
-#[cfg(feature = "agents")]
-use crate::agent::service::{AgentConfig, serve};
 use crate::build_info::BUILD;
 #[cfg(feature = "agents")]
 use crate::commands::agent::guarded as guarded_config;
@@ -45,6 +31,20 @@ use crate::job::rate_search::{Tried, halving, steps};
 use crate::job::runner::{Dealing, NotRun, Runner};
 use crate::output::print;
 use crate::stderr::say;
+#[cfg(feature = "agents")]
+use pummel_fleet::agent::files::AllowedFiles;
+#[cfg(feature = "agents")]
+use pummel_fleet::agent::limits::Limits;
+#[cfg(feature = "agents")]
+use pummel_fleet::agent::listener;
+#[cfg(feature = "agents")]
+use pummel_fleet::agent::network::Network;
+#[cfg(feature = "agents")]
+use pummel_fleet::agent::overrides::{LocalOverrides, OrderLog};
+#[cfg(feature = "agents")]
+use pummel_fleet::agent::policy::AccessPolicy;
+#[cfg(feature = "agents")]
+use pummel_fleet::agent::service::{AgentConfig, serve};
 #[cfg(feature = "agents")]
 use pummel_fronts::agent_variables::{self, AgentVariables, ServingVariables};
 use pummel_fronts::exit_status::Exit;

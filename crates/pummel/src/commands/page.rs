@@ -9,12 +9,13 @@ use crate::commands::stored::{StoredResult, load, refuse_file};
 use crate::front_inputs::PATHS;
 use crate::output::Output;
 use crate::parser_answer::answer;
-use crate::stderr::{say, visible};
+use crate::stderr::say;
 use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
 use pummel_fronts::job::check_places;
 use pummel_fronts::outputs::InputFile;
 use pummel_report::layouts;
 use pummel_report::page::{Embed, PageOptions};
+use pummel_report::visible::foreign;
 
 /// Options of `pummel report`.
 #[derive(Args, Clone, Debug)]
@@ -81,7 +82,7 @@ pub fn report(args: &PageArgs) -> Exit {
     match Output::prepare(&path).and_then(|output| output.finish(&page)) {
         Ok(()) => {
             if args.output.is_none() {
-                say(format_args!("written to {}", visible(&path.display().to_string())));
+                say(format_args!("written to {}", foreign(&path.display().to_string())));
             }
             Exit::Complete
         }

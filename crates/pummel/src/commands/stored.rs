@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::stderr::{say, visible};
+use crate::stderr::say;
 use pummel_fronts::exit_status::Exit;
 use pummel_report::stored::{ResultDocument, STORED_MAX_BYTES, json_of, read};
+use pummel_report::visible::foreign;
 
 /// A stored result with the JSON that it was read from.
 pub struct StoredResult {
@@ -18,7 +19,7 @@ pub struct StoredResult {
 
 /// Says that a file is no result, which is wrong usage.
 pub fn refuse_file(path: &Path, why: &str) -> Exit {
-    say(format_args!("error: '{}': {why}", visible(&path.display().to_string())));
+    say(format_args!("error: '{}': {why}", foreign(&path.display().to_string())));
     Exit::Usage
 }
 

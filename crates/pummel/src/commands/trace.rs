@@ -18,10 +18,10 @@ use pummel_traffic::trace::reader::Account;
 use pummel_traffic::trace::row::Row;
 use pummel_traffic::trace::{Format, Reader, detect};
 
-use crate::job::trace_files::FilesByPath;
 use crate::output::{Output, Pieces, explained, print};
 use crate::parser_answer::answer;
 use crate::stderr::say;
+use pummel_engine::run::FilesByPath;
 use pummel_fronts::exit_status::Exit;
 use pummel_fronts::job::UsageError;
 use pummel_fronts::values;

@@ -4,7 +4,6 @@ pub mod background_writer;
 pub mod calibration_store;
 pub mod detection;
 pub mod driver;
-pub mod inputs;
 mod large_load;
 pub mod observers;
 pub mod outlets;
@@ -19,5 +18,3 @@ pub mod server_program;
 mod socket_files;
 #[cfg(feature = "parquet")]
 pub mod table_files;
-pub mod trace_files;
-mod unpacked;

@@ -17,11 +17,11 @@ use crate::live::terminal::LiveView;
 use crate::live::words::Glyphs;
 use crate::metrics::push::push;
 use crate::metrics::server::MetricsServer;
-use crate::snapshot::{Identity, Role, SharedSnapshot};
 #[cfg(feature = "live")]
 use crate::stderr::{hold, release, settle};
 use pummel_fronts::job::Job;
 use pummel_fronts::metrics_options::PushTarget;
+use pummel_report::snapshot::{Identity, Role, SharedSnapshot};
 
 /// The least time between two drawings of the block.
 const BLOCK_NS: Nanos = SECOND / 10;

@@ -8,13 +8,13 @@ use pummel_logic::plan::Plan;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_measure::measurement::Measurement;
 
-#[cfg(feature = "agents")]
-use crate::controller::connected_agents::ConnectedAgents;
-#[cfg(feature = "agents")]
-use crate::controller::shares::Shares;
-#[cfg(feature = "agents")]
-use crate::controller::start_error::StartError;
 use crate::job::provenance::note_build;
+#[cfg(feature = "agents")]
+use pummel_fleet::controller::connected_agents::ConnectedAgents;
+#[cfg(feature = "agents")]
+use pummel_fleet::controller::shares::Shares;
+#[cfg(feature = "agents")]
+use pummel_fleet::controller::start_error::StartError;
 use pummel_fronts::fleet::Fleet;
 use pummel_fronts::hints::{self, Obstacle};
 use pummel_fronts::style::{Refused, RefusedCause};

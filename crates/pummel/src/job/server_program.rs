@@ -105,8 +105,9 @@ impl ServerProgram {
         let said = self.last_words.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         let last = said.lines().rev().find(|line| !line.trim().is_empty());
-        let last =
-            last.map_or(String::new(), |line| format!(": {}", crate::stderr::visible(&masked_text(line))));
+        let last = last.map_or(String::new(), |line| {
+            format!(": {}", pummel_report::visible::foreign(&masked_text(line)))
+        });
         format!("'{}' ended ({status}) before it accepted connections{hint}{last}", told(words))
     }
 

@@ -12,9 +12,9 @@ use crate::live::verdict::{abnormal, asked_at};
 use crate::live::words::{
     Glyphs, bar, behind_words, clock_text, elapsed_ns, share_done, stage_word, time_words,
 };
-use crate::snapshot::{Snapshot, Stage};
 use pummel_report::document::slice_rate;
 use pummel_report::numbers::grouped;
+use pummel_report::snapshot::{Snapshot, Stage};
 
 /// Columns of the bar.
 const BAR_WIDTH: usize = 30;
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
     use crate::live::example;
-    use crate::snapshot::doubt::Doubt;
+    use pummel_report::snapshot::doubt::Doubt;
 
     #[test]
     fn a_run_under_way_has_four_lines_that_fit_into_a_terminal() {

@@ -14,8 +14,8 @@ use pummel_measure::measurement::{Keep, Measurement};
 use pummel_measure::parts::SlicePart;
 use pummel_measure::recorder::Sample;
 
-use crate::snapshot::backlog::OpenLoop;
-use crate::snapshot::{Identity, PlanFacts, Snapshot, Stage};
+use pummel_report::snapshot::backlog::OpenLoop;
+use pummel_report::snapshot::{Identity, PlanFacts, Snapshot, Stage};
 
 /// A plan of open loop at a rate.
 pub fn plan_at(rate: f64) -> Plan {

@@ -14,10 +14,10 @@ use crate::live::block::known;
 use crate::live::canvas::{Canvas, Ink};
 use crate::live::choice::Choice;
 use crate::live::words::{Glyphs, clock_text, shown, time_words};
-use crate::snapshot::{Snapshot, SoFar};
 use pummel_measure::words::counted;
 use pummel_report::document::slice_rate;
 use pummel_report::numbers::grouped;
+use pummel_report::snapshot::{Snapshot, SoFar};
 
 /// A rectangle of the canvas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

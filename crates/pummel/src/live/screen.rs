@@ -8,7 +8,7 @@ use crate::live::choice::Choice;
 use crate::live::panels::{self, Place};
 use crate::live::verdict;
 use crate::live::words::{Glyphs, bar, clock_text, elapsed_ns, pace_words, share_done, shown, stage_word};
-use crate::snapshot::Snapshot;
+use pummel_report::snapshot::Snapshot;
 
 /// The size from which on the whole screen is shown.
 pub const FULL: (usize, usize) = (80, 24);

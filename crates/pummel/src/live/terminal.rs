@@ -30,7 +30,7 @@ use crate::live::choice::Choice;
 use crate::live::screen::draw;
 use crate::live::words::Glyphs;
 use crate::metrics::server::step_back;
-use crate::snapshot::SharedSnapshot;
+use pummel_report::snapshot::SharedSnapshot;
 
 /// How long the thread waits for a key before it draws again.
 const FRAME: Duration = Duration::from_millis(250);

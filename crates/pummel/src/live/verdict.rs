@@ -11,9 +11,9 @@ use pummel_report::view::run::Word;
 
 use crate::live::canvas::{Canvas, Ink};
 use crate::live::words::{behind_words, clock_text, shown, time_words};
-use crate::snapshot::backlog::{BacklogPoint, Rates, Trend};
-use crate::snapshot::doubt::Doubt;
-use crate::snapshot::{Snapshot, SoFar};
+use pummel_report::snapshot::backlog::{BacklogPoint, Rates, Trend};
+use pummel_report::snapshot::doubt::Doubt;
+use pummel_report::snapshot::{Snapshot, SoFar};
 
 /// The words of the report for times that may not be believed.
 const UNRELIABLE: &str = "NOT RELIABLE";

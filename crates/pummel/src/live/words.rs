@@ -3,8 +3,8 @@
 use pummel_logic::plan::Arrivals;
 use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
 
-use crate::snapshot::{PlanFacts, Snapshot, Stage};
 use pummel_report::numbers::grouped;
+use pummel_report::snapshot::{PlanFacts, Snapshot, Stage};
 use pummel_report::view::cells;
 use pummel_report::visible::is_hidden;
 

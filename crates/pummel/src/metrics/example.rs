@@ -9,8 +9,8 @@ use pummel_measure::recorder::{Counts, Span};
 
 use crate::metrics::families::{ProcessFigures, families};
 use crate::metrics::table::ROWS;
-use crate::snapshot::buckets::TimeBuckets;
-use crate::snapshot::{
+use pummel_report::snapshot::buckets::TimeBuckets;
+use pummel_report::snapshot::{
     ConnectionCounts, Identity, OpTotals, PlanFacts, Role, RunResult, ServerFigures, Snapshot, Stage,
 };
 

@@ -6,8 +6,8 @@ use pummel_measure::recorder::Span;
 
 use crate::build_info;
 use crate::metrics::table::{ROWS, Row, row};
-use crate::snapshot::buckets::TimeBuckets;
-use crate::snapshot::{OpTotals, Role, RunResult, ServerFigures, Snapshot, Stage};
+use pummel_report::snapshot::buckets::TimeBuckets;
+use pummel_report::snapshot::{OpTotals, Role, RunResult, ServerFigures, Snapshot, Stage};
 
 /// The kernel's figures of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

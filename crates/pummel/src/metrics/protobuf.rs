@@ -7,7 +7,7 @@ use prost::Message;
 
 use crate::metrics::families::{Family, Sample, Value};
 use crate::metrics::table::Kind;
-use crate::snapshot::buckets::{CLASSIC_BOUNDS, NATIVE_SCHEMA, TimeBuckets};
+use pummel_report::snapshot::buckets::{CLASSIC_BOUNDS, NATIVE_SCHEMA, TimeBuckets};
 
 /// The width of the bucket of zero, as the client libraries of Prometheus have it: 2^-128 s.
 const ZERO_THRESHOLD: f64 = f64::from_bits((1023 - 128) << 52);

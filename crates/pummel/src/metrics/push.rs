@@ -13,7 +13,7 @@ use crate::metrics::families::result_families;
 use crate::metrics::http::Encoding;
 use crate::metrics::server::process_figures;
 use crate::metrics::text::{self, Dialect};
-use crate::snapshot::Snapshot;
+use pummel_report::snapshot::Snapshot;
 
 /// How long a push may take in all: finding the gateway, connecting, writing and reading.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -111,7 +111,7 @@ fn send(mut stream: TcpStream, target: &PushTarget, body: &str, deadline: Instan
     let status = status.filter(|status| status.len() == 3);
     match status {
         Some(status) if status.starts_with('2') => Ok(()),
-        Some(_) => Err(io::Error::other(format!("it answered: {}", crate::stderr::visible(line)))),
+        Some(_) => Err(io::Error::other(format!("it answered: {}", pummel_report::visible::foreign(line)))),
         None => Err(io::Error::other("it did not answer with HTTP")),
     }
 }

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::metrics::families::{ProcessFigures, families};
 use crate::metrics::http::{self, Asked, Encoding, HEAD_MAX_BYTES, Heard};
 use crate::metrics::{protobuf, text};
-use crate::snapshot::SharedSnapshot;
+use pummel_report::snapshot::SharedSnapshot;
 
 /// Most clients at one time; others wait in the queue of the listening socket, until one of these goes or is sent away.
 const CLIENTS_MAX: usize = 4;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::metrics::families::{Family, Sample, Value};
 use crate::metrics::table::Kind;
-use crate::snapshot::buckets::{CLASSIC_BOUNDS, TimeBuckets};
+use pummel_report::snapshot::buckets::{CLASSIC_BOUNDS, TimeBuckets};
 
 /// Which of the two texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::agent::Agent;
 use crate::common::{Memcached, PATIENCE, Running, pummel, until};
-use pummel_tool::agent::proto;
+use pummel_fleet::agent::proto;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::common::agent::Agent;
 use crate::common::{Ended, Memcached, Running, until};
 use memchr::memmem;
-use pummel_tool::agent::proto;
+use pummel_fleet::agent::proto;
 use tempfile::TempDir;
 
 const PUMMEL: &str = env!("CARGO_BIN_EXE_pummel");

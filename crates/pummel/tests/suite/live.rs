@@ -316,7 +316,7 @@ fn panic_on_purpose() {
     if std::env::var_os("PUMMEL_TEST_PANIC").is_none() {
         return;
     }
-    let snapshot = pummel_tool::snapshot::SharedSnapshot::default();
+    let snapshot = pummel_report::snapshot::SharedSnapshot::default();
     let glyphs = pummel_tool::live::words::Glyphs::Ascii;
     static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
     let _view = LiveView::open(snapshot, glyphs, &INTERRUPTS, None, None).expect("there is a terminal");

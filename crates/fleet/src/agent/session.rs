@@ -24,9 +24,9 @@ use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v2::command::What as Told;
 use crate::agent::proto::v2::event::What as Word;
 use crate::agent::proto::{BEAT, PATIENCE, mismatch, pack_rows, v2};
-use crate::agent::refusals::refused;
-use crate::snapshot::SharedSnapshot;
-use crate::stderr::{say, visible};
+use crate::program::Program;
+use pummel_report::snapshot::SharedSnapshot;
+use pummel_report::visible::foreign;
 
 /// Most characters that are kept of what a controller calls itself.
 const CONTROLLER_CHARS_MAX: usize = 200;
@@ -36,6 +36,7 @@ const AHEAD_MAX_NS: Nanos = 10 * SECOND;
 
 /// One controller's session.
 pub(super) struct AgentSession {
+    pub(super) program: Program,
     pub(super) policy: Arc<AccessPolicy>,
     pub(super) overrides: LocalOverrides,
     pub(super) on_order: Option<OrderLog>,
@@ -88,7 +89,12 @@ impl AgentSession {
             Ok(Some(Err(status))) => return self.turn_away(status.message().to_owned(), false).await,
             _ => return self.turn_away("the first command has to be an order".to_owned(), false).await,
         };
-        if let Some(why) = mismatch(order.protocol, order.build.as_ref(), order.allow_version_mismatch) {
+        if let Some(why) = mismatch(
+            &self.program.build(),
+            order.protocol,
+            order.build.as_ref(),
+            order.allow_version_mismatch,
+        ) {
             return self.turn_away(format!("the controller {why}"), false).await;
         }
         if let Err(held) = self.take(&order) {
@@ -100,7 +106,7 @@ impl AgentSession {
 
     /// Makes the agent this controller's; an error names the controller that holds it.
     fn take(&self, order: &v2::Order) -> Result<(), String> {
-        let controller = visible(&order.controller);
+        let controller = foreign(&order.controller);
         self.lease.take(Holder {
             number: self.number,
             controller: controller.chars().take(CONTROLLER_CHARS_MAX).collect(),
@@ -113,7 +119,7 @@ impl AgentSession {
 
     /// Tells the controller why its order is not followed.
     async fn turn_away(&self, why: String, usage: bool) {
-        refused(self.peer.address, &why);
+        self.peer.refused(&why);
         self.tell(Word::Refused(v2::Refused { why, usage })).await;
     }
 
@@ -179,19 +185,19 @@ impl AgentSession {
                             }
                         }
                         Some(Told::Go(go)) if go.at_ns.saturating_sub(clock::now()) > AHEAD_MAX_NS => {
-                            refused(self.peer.address, "it wants a phase to begin more than 10 s ahead");
+                            self.peer.refused("it wants a phase to begin more than 10 s ahead");
                             break;
                         }
                         Some(Told::Go(go)) => if let Some(control) = &control
                             && !control.go(go.at_ns)
                         {
-                            refused(self.peer.address, "it begins more phases than its plan has");
+                            self.peer.refused("it begins more phases than its plan has");
                             break;
                         },
                         Some(Told::EndPhase(end)) => if let Some(control) = &control
                             && !control.end_phase(end.phase, end.at_ns)
                         {
-                            refused(self.peer.address, "it ends a phase that its plan has not");
+                            self.peer.refused("it ends a phase that its plan has not");
                             break;
                         },
                         Some(Told::Stop(_)) => match &control {
@@ -205,7 +211,7 @@ impl AgentSession {
                     // The agent itself may have stood still.
                     Err(_) if silence.at(Instant::now()) < PATIENCE => {}
                     Err(_) => {
-                        say(format_args!("the controller at {} has gone silent", self.peer.address));
+                        (self.program.say)(format_args!("the controller at {} has gone silent", self.peer.address));
                         if let Some(control) = &control {
                             let silent = silence.at(Instant::now()).as_secs_f64();
                             control.cut_short(format!("it heard nothing from its controller for {silent:.1} s"));

@@ -2,9 +2,9 @@
 
 use std::io::{self, BufRead, Read};
 
+use crate::trace::{Format, Reader, Row};
 use pummel_logic::plan::Replay;
 use pummel_logic::workload::trace::Trace;
-use pummel_traffic::trace::{Format, Reader, Row};
 
 /// A line that is longer holds no request.
 const LINE_MAX_BYTES: u64 = 1 << 16;

@@ -9,6 +9,7 @@ mod wait;
 mod watchdog;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -31,7 +32,7 @@ pub struct LaunchRequest<'a> {
 }
 
 impl LaunchedAgents {
-    /// Starts the agents, and returns when each of them can be reached. `tell` receives a sentence about what takes time or changes a host.
+    /// Starts the agents, and returns when each of them can be reached. `say` says a sentence about what takes time or changes a host.
     ///
     /// # Errors
     /// Returns [`LaunchError`] when an agent cannot be started, or `is_unwanted` returns true first; all agents are ended
@@ -39,11 +40,12 @@ impl LaunchedAgents {
     pub fn start(
         request: LaunchRequest<'_>,
         is_unwanted: &dyn Fn() -> bool,
-        tell: &(dyn Fn(&str) + Sync),
+        say: fn(fmt::Arguments<'_>),
     ) -> Result<LaunchedAgents, LaunchError> {
         let flag = AtomicBool::new(false);
         let LaunchRequest { spec, files, patience } = request;
-        let options = LaunchOptions { patience, files, is_unwanted: &flag, tell };
+        let tell = |words: &str| say(format_args!("{words}"));
+        let options = LaunchOptions { patience, files, is_unwanted: &flag, tell: &tell };
         let result = thread::scope(|scope| {
             let work = scope.spawn(move || launch(spec, options));
             while !work.is_finished() {
@@ -53,7 +55,7 @@ impl LaunchedAgents {
             work.join()
         });
         let mut launched = result.unwrap_or_else(|panic| resume_unwind(panic))?;
-        launched.follow();
+        launched.follow(say);
         Ok(launched)
     }
 }

@@ -6,8 +6,6 @@ use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::NEVER;
 use pummel_measure::events::Row;
 
-use crate::build_info;
-
 /// The messages and the service of `proto/agent.proto`, as `cargo xtask proto` makes them.
 #[allow(missing_docs, unused_qualifications, clippy::all, clippy::pedantic)]
 pub mod v2 {
@@ -23,20 +21,15 @@ pub const DESCRIPTION: &[u8] = include_bytes!("../../proto/pummel.agent.v2.bin")
 /// know.
 pub const PROTOCOL: u32 = 8;
 
-/// This build of pummel.
-pub fn build() -> v2::Build {
-    v2::Build {
-        version: build_info::VERSION.to_owned(),
-        commit: build_info::COMMIT.to_owned(),
-        sources: build_info::SOURCES.to_owned(),
-    }
-}
-
 /// Why an end of another protocol or build cannot be spoken to, as the end of a sentence whose subject is that end; `None`
 /// where it can. `is_allowed`: the user accepts other builds.
-pub fn mismatch(protocol: u32, theirs: Option<&v2::Build>, is_allowed: bool) -> Option<String> {
-    let ours = build();
-    if protocol == PROTOCOL && (is_allowed || theirs == Some(&ours)) {
+pub fn mismatch(
+    ours: &v2::Build,
+    protocol: u32,
+    theirs: Option<&v2::Build>,
+    is_allowed: bool,
+) -> Option<String> {
+    if protocol == PROTOCOL && (is_allowed || theirs == Some(ours)) {
         return None;
     }
     let theirs = theirs.map_or_else(|| "a pummel that does not say which".to_owned(), build_words);
@@ -46,7 +39,7 @@ pub fn mismatch(protocol: u32, theirs: Option<&v2::Build>, is_allowed: bool) -> 
     };
     Some(format!(
         "is {theirs} with protocol {protocol}, and this is {} with protocol {PROTOCOL}: both have to be {remedy}",
-        build_words(&ours)
+        build_words(ours)
     ))
 }
 
@@ -162,6 +155,8 @@ mod tests {
     use pummel_measure::measurement::{Keep, Measurement};
     use pummel_measure::parcel::Parcel;
     use pummel_measure::recorder::Sample;
+
+    use crate::program::Program;
     use serde_json::Value;
 
     use super::*;
@@ -187,25 +182,25 @@ mod tests {
 
     #[test]
     fn only_the_same_build_is_spoken_to_unless_others_are_allowed() {
-        let ours = build();
+        let ours = Program::SILENT.build();
         let commit = v2::Build { commit: "0123456789ab".to_owned(), ..ours.clone() };
         let sources = v2::Build { sources: "0".to_owned(), ..ours.clone() };
         let version = v2::Build { version: "9.9.9".to_owned(), ..ours.clone() };
         // A build whose commit is unknown is known by its sources.
-        assert_eq!(mismatch(PROTOCOL, Some(&ours), false), None);
+        assert_eq!(mismatch(&ours, PROTOCOL, Some(&ours), false), None);
         for (theirs, part) in [
             (Some(&commit), "0123456789ab"),
             (Some(&sources), "sources 0)"),
             (Some(&version), "9.9.9"),
             (None, "which"),
         ] {
-            let why = mismatch(PROTOCOL, theirs, false).expect("it is another build");
+            let why = mismatch(&ours, PROTOCOL, theirs, false).expect("it is another build");
             assert!(why.contains(part) && why.contains("--allow-version-mismatch"), "{why}");
-            assert_eq!(mismatch(PROTOCOL, theirs, true), None);
-            let why = mismatch(PROTOCOL + 1, theirs, true).expect("another protocol is never allowed");
+            assert_eq!(mismatch(&ours, PROTOCOL, theirs, true), None);
+            let why = mismatch(&ours, PROTOCOL + 1, theirs, true).expect("another protocol is never allowed");
             assert!(!why.contains("--allow"), "{why}");
         }
-        assert!(mismatch(PROTOCOL - 1, Some(&ours), true).is_some());
+        assert!(mismatch(&ours, PROTOCOL - 1, Some(&ours), true).is_some());
     }
 
     /// The paths of all members of a value; those of evidence are left out, which other builds may say otherwise.

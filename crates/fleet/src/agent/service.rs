@@ -23,11 +23,10 @@ use crate::agent::overrides::{LocalOverrides, OrderLog};
 use crate::agent::peers::Peer;
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v2::agent_server::{Agent, AgentServer};
-use crate::agent::proto::{COMMAND_BYTES_MAX, DESCRIPTION, PATIENCE, PROTOCOL, build, v2};
-use crate::agent::refusals::refused;
+use crate::agent::proto::{COMMAND_BYTES_MAX, DESCRIPTION, PATIENCE, PROTOCOL, v2};
 use crate::agent::session::AgentSession;
-use crate::output::print;
-use crate::snapshot::SharedSnapshot;
+use crate::program::Program;
+use pummel_report::snapshot::SharedSnapshot;
 
 /// Events of a job that wait to be sent; the job waits where there are more.
 const EVENTS: usize = 64;
@@ -63,16 +62,17 @@ pub struct AgentConfig {
 ///
 /// # Errors
 /// Returns the error of the system when the agent cannot listen.
-pub fn serve(config: AgentConfig, interrupts: &'static AtomicU32) -> io::Result<()> {
+pub fn serve(config: AgentConfig, program: Program, interrupts: &'static AtomicU32) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async move {
         let listener = TcpListener::bind(config.listen).await.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot listen on {}: {error}", config.listen))
         })?;
         let address = listener.local_addr()?;
-        let wires = listener::open(listener, config.policy.tls.clone());
+        let wires = listener::open(listener, config.policy.tls.clone(), program);
         let policy = Arc::new(config.policy);
         let service = AgentService {
+            program,
             policy: Arc::clone(&policy),
             overrides: config.overrides,
             on_order: config.on_order,
@@ -99,7 +99,7 @@ pub fn serve(config: AgentConfig, interrupts: &'static AtomicU32) -> io::Result<
             .add_service(InterceptedService::new(health_service, note_request))
             .add_service(InterceptedService::new(reflection, note_request))
             .add_service(agent);
-        print(format!("listening on {address}\n").as_bytes())?;
+        (program.print)(format!("listening on {address}\n").as_bytes())?;
         let wires = ReceiverStream::new(wires).map(Ok::<_, io::Error>);
         let (leave, left) = oneshot::channel::<()>();
         let serving = server.serve_with_incoming_shutdown(wires, async { drop(left.await) });
@@ -131,7 +131,7 @@ fn check_token(policy: &AccessPolicy, request: Request<()>) -> Result<Request<()
         return Ok(request);
     }
     let why = if shown.is_some() { "it showed a wrong token" } else { "it showed no token" };
-    refused(caller(&request)?.address, why);
+    caller(&request)?.refused(why);
     let words = format!("{why}: this agent was started with --token-file, and wants --agent-token-file");
     Err(Status::unauthenticated(policy.reworded(words)))
 }
@@ -151,6 +151,7 @@ fn caller<T>(request: &Request<T>) -> Result<Arc<Peer>, Status> {
 /// The service.
 #[derive(Debug)]
 struct AgentService {
+    program: Program,
     policy: Arc<AccessPolicy>,
     overrides: LocalOverrides,
     on_order: Option<OrderLog>,
@@ -167,7 +168,7 @@ impl Agent for AgentService {
         caller(&request)?.made_controllers_request();
         Ok(Response::new(v2::HelloReply {
             protocol: PROTOCOL,
-            build: Some(build()),
+            build: Some(self.program.build()),
             holder: self.lease.words(),
             cpus: cpus(),
             threads: self.overrides.threads,
@@ -187,6 +188,7 @@ impl Agent for AgentService {
         let peer = caller(&request)?;
         let (events, sent) = mpsc::channel(EVENTS);
         let session = AgentSession {
+            program: self.program,
             policy: Arc::clone(&self.policy),
             overrides: self.overrides.clone(),
             on_order: self.on_order,

@@ -10,6 +10,8 @@ pub mod doubt;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::numbers::grouped;
+use crate::view::cells;
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::{Arrivals, Clock, Goal, Group, Phase, Plan, Work};
@@ -26,8 +28,6 @@ use pummel_measure::recorder::{Counts, OpRecord, Span};
 use pummel_measure::summary::{Figures, QUANTILES, Summary};
 use pummel_measure::trust::Trust;
 use pummel_measure::words::counted;
-use pummel_report::numbers::grouped;
-use pummel_report::view::cells;
 
 use self::backlog::{Backlog, IntervalEnd, OpenLoop, RECENT_MAX, Rates};
 use self::buckets::TimeBuckets;

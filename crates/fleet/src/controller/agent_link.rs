@@ -26,11 +26,12 @@ use crate::agent::member::{CutShort, MemberEvent};
 use crate::agent::proto::v2::agent_client::AgentClient;
 use crate::agent::proto::v2::command::What as Told;
 use crate::agent::proto::v2::event::What as Word;
-use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, build, mismatch, unpack_rows, v2};
+use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, mismatch, unpack_rows, v2};
 use crate::controller::clock_offset::{ClockExchange, ClockOffset};
 use crate::launch::LaunchedAgent;
-use crate::stderr::visible;
+use crate::program::Program;
 use pummel_fronts::fleet::{AgentAddress, Fleet, FleetTls, with_port};
+use pummel_report::visible::foreign;
 
 /// An agent that says nothing for so long is lost; a loss is known within 3 s.
 const PATIENCE: Duration = Duration::from_millis(2_500);
@@ -90,6 +91,7 @@ impl Interceptor for TokenHeader {
 /// What a controller shows to agents, and which agents it accepts.
 #[derive(Clone)]
 pub struct Credentials {
+    program: Program,
     tls: Option<(Certificate, Identity)>,
     token_header: TokenHeader,
     /// Agents of other builds are accepted.
@@ -101,7 +103,7 @@ impl Credentials {
     ///
     /// # Errors
     /// Returns the option whose file cannot be used, with the file and the reason.
-    pub fn read(fleet: &Fleet) -> Result<Credentials, String> {
+    pub fn read(fleet: &Fleet, program: Program) -> Result<Credentials, String> {
         let tls = fleet.tls.as_ref().map(read_tls).transpose()?;
         let token = fleet
             .token_file
@@ -109,7 +111,7 @@ impl Credentials {
             .map(|path| Token::read(path).map_err(|why| format!("--agent-token-file: {why}")));
         let token = token.transpose()?;
         let allow_version_mismatch = fleet.allow_version_mismatch;
-        Ok(Credentials { tls, token_header: TokenHeader::of(token)?, allow_version_mismatch })
+        Ok(Credentials { program, tls, token_header: TokenHeader::of(token)?, allow_version_mismatch })
     }
 
     /// Those for an agent that was started for this run and told this token.
@@ -323,14 +325,19 @@ async fn say_hello(
     let channel = in_time(connected).await?;
     let mut client = AgentClient::with_interceptor(channel, credentials.token_header.clone())
         .max_decoding_message_size(EVENT_BYTES_MAX);
-    let ours = v2::HelloRequest { protocol: PROTOCOL, build: Some(build()) };
+    let ours = v2::HelloRequest { protocol: PROTOCOL, build: Some(credentials.program.build()) };
     let greeted = async { client.hello(ours).await.map_err(|status| failure_of(&status)) };
     let hello = in_time(greeted).await?.into_inner();
-    if let Some(why) = mismatch(hello.protocol, hello.build.as_ref(), credentials.allow_version_mismatch) {
+    if let Some(why) = mismatch(
+        &credentials.program.build(),
+        hello.protocol,
+        hello.build.as_ref(),
+        credentials.allow_version_mismatch,
+    ) {
         return Err(ConnectFailure::Final(format!("it {why}")));
     }
     if !hello.holder.is_empty() {
-        return Err(ConnectFailure::Final(format!("it is held by {}", visible(&hello.holder))));
+        return Err(ConnectFailure::Final(format!("it is held by {}", foreign(&hello.holder))));
     }
     let mut offset: Option<ClockOffset> = None;
     let began = Instant::now();
@@ -360,7 +367,7 @@ fn failure_of(status: &Status) -> ConnectFailure {
 }
 
 fn words_of(status: &Status) -> String {
-    visible(&status.source().map_or_else(|| status.message().to_owned(), chain))
+    foreign(&status.source().map_or_else(|| status.message().to_owned(), chain))
 }
 
 /// The words of the innermost cause of an error, which say most.
@@ -476,11 +483,11 @@ async fn keep_offset(mut client: Client, offset: Arc<Mutex<ClockOffset>>) {
 /// # Errors
 /// Returns what cannot be read.
 fn member_event_of(word: Word) -> Result<Option<MemberEvent>, String> {
-    let foreign = |what: &str| visible(&format!("what it sent cannot be read ({what})"));
+    let foreign = |what: &str| foreign(&format!("what it sent cannot be read ({what})"));
     Ok(Some(match word {
         Word::Beat(_) => return Ok(None),
         Word::Accepted(_) => MemberEvent::Accepted,
-        Word::Refused(refused) => MemberEvent::Refused { why: visible(&refused.why), usage: refused.usage },
+        Word::Refused(refused) => MemberEvent::Refused { why: foreign(&refused.why), usage: refused.usage },
         Word::Ready(v2::Ready { phase, records, stored }) => {
             MemberEvent::Ready { phase, loaded: Loaded { records, stored } }
         }
@@ -499,13 +506,13 @@ fn member_event_of(word: Word) -> Result<Option<MemberEvent>, String> {
         Word::Progress(progress) => {
             MemberEvent::Progress { phase: progress.phase, ended: progress.ended, of: progress.of }
         }
-        Word::Notice(notice) => MemberEvent::Notice(visible(&notice.words)),
-        Word::End(end) if end.measurement.is_empty() => MemberEvent::Failed(visible(&end.failure)),
+        Word::Notice(notice) => MemberEvent::Notice(foreign(&notice.words)),
+        Word::End(end) if end.measurement.is_empty() => MemberEvent::Failed(foreign(&end.failure)),
         Word::End(end) => {
             let measurement = serde_json::from_slice::<Measurement>(&end.measurement);
             let mut measurement = Box::new(measurement.map_err(|error| foreign(&error.to_string()))?);
             clean_texts(&mut measurement);
-            let cut_short = end.cut_short.map(|cut| CutShort { why: visible(&cut.why), at: cut.at_ns });
+            let cut_short = end.cut_short.map(|cut| CutShort { why: foreign(&cut.why), at: cut.at_ns });
             MemberEvent::End { measurement, cut_short }
         }
     }))
@@ -514,9 +521,9 @@ fn member_event_of(word: Word) -> Result<Option<MemberEvent>, String> {
 /// Makes the texts of what an agent measured fit for a report. Those of its evidence and of its machine are made fit where they are
 /// merged.
 fn clean_texts(measurement: &mut Measurement) {
-    let clean = |words: &mut String| *words = visible(words);
+    let clean = |words: &mut String| *words = foreign(words);
     let Measurement { reason, detected, messages, load, verify, generator, replayed, .. } = measurement;
-    *reason = reason.take().map(|reason| visible(&reason).into());
+    *reason = reason.take().map(|reason| foreign(&reason).into());
     detected.iter_mut().for_each(clean);
     clean_messages(messages);
     if let Some(load) = load {
@@ -525,7 +532,7 @@ fn clean_texts(measurement: &mut Measurement) {
     }
     verify.first.iter_mut().for_each(|wrong| clean(&mut wrong.key));
     let fallbacks = std::mem::take(&mut generator.fallbacks).into_iter().take(TEXTS_MAX);
-    generator.fallbacks = fallbacks.map(|words| visible(&words)).collect();
+    generator.fallbacks = fallbacks.map(|words| foreign(&words)).collect();
     if let Some(replayed) = replayed {
         replayed.key_estimate.retain(|character| character.is_ascii_graphic());
         replayed.notices.truncate(TEXTS_MAX);
@@ -536,7 +543,7 @@ fn clean_texts(measurement: &mut Measurement) {
 /// Makes messages of servers fit for a report; those that become one are counted together.
 fn clean_messages(messages: &mut BTreeMap<String, u64>) {
     for (message, count) in std::mem::take(messages) {
-        let known = messages.entry(visible(&message)).or_default();
+        let known = messages.entry(foreign(&message)).or_default();
         *known = known.saturating_add(count);
     }
 }

@@ -21,8 +21,7 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use crate::agent::peers::{Closing, PEERS_MAX, Peer, Peers, Place};
-use crate::agent::refusals::refused;
-use crate::stderr::say;
+use crate::program::Program;
 
 /// What every connection of gRPC begins with: the preface of HTTP/2.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -77,7 +76,7 @@ impl Wire {
         if !self.is_closed {
             let Poll::Ready(closing) = self.closing.as_mut().poll(cx) else { return Ok(()) };
             self.is_closed = true;
-            refused(self.place.peer.address, closing);
+            self.place.peer.refused(closing);
         }
         Err(io::ErrorKind::TimedOut.into())
     }
@@ -144,16 +143,16 @@ impl AsyncWrite for Wire {
 }
 
 /// Takes connections until the receiver is dropped. The reasons of those that are closed are said on standard error.
-pub fn open(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Receiver<Wire> {
+pub fn open(listener: TcpListener, tls: Option<Arc<ServerConfig>>, program: Program) -> Receiver<Wire> {
     let (through, wires) = mpsc::channel(PEERS_MAX);
     let acceptor = tls.map(TlsAcceptor::from);
-    let peers = Arc::new(Peers::default());
+    let peers = Arc::new(Peers::new(program));
     tokio::spawn(async move {
         while !through.is_closed() {
             let (stream, address) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    say(format_args!("a connection could not be accepted: {error}"));
+                    (program.say)(format_args!("a connection could not be accepted: {error}"));
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
@@ -176,7 +175,7 @@ async fn greet(stream: TcpStream, place: Place, acceptor: Option<TlsAcceptor>, t
         Ok(stream) => drop(through.send(Wire::new(stream, place)).await),
         Err(rejected) => {
             if let Some(why) = rejected.why {
-                refused(peer.address, why);
+                peer.refused(why);
             }
             if let Some((stream, words)) = rejected.farewell {
                 tokio::select! {

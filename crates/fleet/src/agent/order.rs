@@ -22,9 +22,9 @@ use crate::agent::member::MemberTask;
 use crate::agent::overrides::LocalOverrides;
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v2;
-use crate::job::inputs::{replay_of, trace_of};
-use crate::job::trace_files::OpenFiles;
-use crate::stderr::say;
+use crate::program::Program;
+use pummel_engine::run::OpenFiles;
+use pummel_engine::run::{replay_of, trace_of};
 
 /// Most characters of the name of a run.
 const RUN_NAME_MAX: usize = 200;
@@ -59,16 +59,18 @@ impl Refusal {
 /// Returns why the agent does not follow the order.
 pub(super) fn task_of(
     order: &v2::Order,
+    program: Program,
     policy: &AccessPolicy,
     overrides: &LocalOverrides,
     is_wanted: &dyn Fn() -> bool,
 ) -> Result<MemberTask, Refusal> {
-    checked_task(order, policy, overrides, is_wanted)
+    checked_task(order, program, policy, overrides, is_wanted)
         .map_err(|refusal| Refusal { why: policy.reworded(refusal.why), ..refusal })
 }
 
 fn checked_task(
     order: &v2::Order,
+    program: Program,
     policy: &AccessPolicy,
     overrides: &LocalOverrides,
     is_wanted: &dyn Fn() -> bool,
@@ -92,8 +94,10 @@ fn checked_task(
     if let Some(options) = &plan.tls {
         Setup::with_files(options, &[], tls_files.as_ref()).map_err(Refusal::here)?;
     }
-    let trace = recording.map(|file| recorded(&plan, file, recording_limit, is_wanted)).transpose()?;
+    let trace =
+        recording.map(|file| recorded(&plan, file, recording_limit, program, is_wanted)).transpose()?;
     Ok(MemberTask {
+        program,
         wants: Wants {
             rows: order.rows,
             departures: false,
@@ -162,6 +166,7 @@ fn recorded(
     plan: &Plan,
     file: File,
     limit: RecordingLimit,
+    program: Program,
     is_wanted: &dyn Fn() -> bool,
 ) -> Result<Arc<Trace>, Refusal> {
     let check = |trace: &Trace| match is_wanted() {
@@ -171,7 +176,7 @@ fn recorded(
     let replay = replay_of(plan).expect("a recording is opened for a plan that replays one");
     let (trace, notice) = trace_of(plan, replay, file, &check).map_err(Refusal::here)?;
     if let Some(words) = notice {
-        say(words);
+        (program.say)(format_args!("{words}"));
     }
     Ok(Arc::new(trace))
 }

@@ -5,6 +5,8 @@
 //! silent for the longest time, among those of the address with most of them. The controller that holds the agent keeps its
 //! place.
 
+use crate::agent::refusals::refused;
+use crate::program::Program;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
@@ -100,15 +102,21 @@ struct State {
 pub struct Peer {
     /// The address that the connection came from.
     pub address: SocketAddr,
+    program: Program,
     state: Mutex<State>,
     /// Told when `closing` is set.
     closes: Notify,
 }
 
 impl Peer {
-    fn new(address: SocketAddr) -> Peer {
+    fn new(address: SocketAddr, program: Program) -> Peer {
         let state = State { standing: Standing::Silent, heard: Instant::now(), holds: 0, closing: None };
-        Peer { address, state: Mutex::new(state), closes: Notify::new() }
+        Peer { address, program, state: Mutex::new(state), closes: Notify::new() }
+    }
+
+    /// Says on standard error that the peer was turned away. To be called on a runtime of tokio.
+    pub fn refused(&self, why: impl fmt::Display) {
+        refused(self.address, why, self.program);
     }
 
     /// Notes a request that any peer may make.
@@ -184,8 +192,9 @@ impl Drop for Holding {
 }
 
 /// The connections that there are.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Peers {
+    program: Program,
     table: Mutex<Table>,
 }
 
@@ -196,9 +205,14 @@ struct Table {
 }
 
 impl Peers {
+    /// No connections yet, of an agent in this program.
+    pub fn new(program: Program) -> Peers {
+        Peers { program, table: Mutex::default() }
+    }
+
     /// Gives a place to a connection from `address`. Where all are taken, the least useful peer loses its own.
     pub fn admit(self: &Arc<Peers>, address: SocketAddr) -> Place {
-        let peer = Arc::new(Peer::new(address));
+        let peer = Arc::new(Peer::new(address, self.program));
         let mut table = self.table();
         while table.peers.len() >= PEERS_MAX
             && let Some(number) = table.least_useful()
@@ -283,7 +297,7 @@ mod tests {
     use super::*;
 
     fn full() -> (Arc<Peers>, Vec<Place>) {
-        let peers = Arc::new(Peers::default());
+        let peers = Arc::new(Peers::new(Program::SILENT));
         let places = (0..PEERS_MAX).map(|_| peers.admit(address())).collect();
         (peers, places)
     }
@@ -319,7 +333,7 @@ mod tests {
     #[test]
     fn a_slow_newcomer_keeps_its_place_beside_peers_that_take_all_the_others() {
         for take in [Peer::made_request, Peer::made_controllers_request] {
-            let peers = Arc::new(Peers::default());
+            let peers = Arc::new(Peers::new(Program::SILENT));
             let slow = peers.admit(address());
             // A crowd that comes again and again, and asks at once.
             let mut crowd = Vec::new();
@@ -341,7 +355,7 @@ mod tests {
     #[test]
     fn an_address_that_takes_many_places_gives_them_up_before_one_that_has_few() {
         for (crowd, other) in [("10.0.0.1:1", "10.0.0.2:1"), ("[2001:db8::1]:1", "[2001:db8:0:1::1]:1")] {
-            let peers = Arc::new(Peers::default());
+            let peers = Arc::new(Peers::new(Program::SILENT));
             let slow = peers.admit(other.parse().expect("an address"));
             let mut many: Vec<Place> = Vec::new();
             for port in 1..10 * PEERS_MAX {
@@ -369,7 +383,7 @@ mod tests {
     fn silence_ends_a_connection_unless_it_holds_the_agent() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
-            let peers = Arc::new(Peers::default());
+            let peers = Arc::new(Peers::new(Program::SILENT));
             let place = peers.admit(address());
             let began = Instant::now();
             assert_eq!(Arc::clone(&place.peer).closing().await, Closing::Silent(SILENCE_MAX));

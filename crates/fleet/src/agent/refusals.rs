@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::stderr::{say, visible};
+use crate::program::Program;
+use pummel_report::visible::foreign;
 
 /// Most lines in [`WINDOW`]: a peer that comes again and again fills no log.
 const LINES_MAX: u32 = 20;
@@ -48,24 +49,24 @@ impl Written {
 
 /// Says on standard error that a peer was turned away. Beyond [`LINES_MAX`] lines a second only their number is said. To be
 /// called on a runtime of tokio.
-pub fn refused(address: SocketAddr, why: impl fmt::Display) {
+pub fn refused(address: SocketAddr, why: impl fmt::Display, program: Program) {
     let now = Instant::now();
     let fate = {
         let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
         written.get_or_insert(Written { since: now, lines: 0, left_out: 0 }).add(now)
     };
     match fate {
-        Fate::Written => say(format_args!("refused {address}: {}", visible(&why.to_string()))),
-        Fate::FirstLeftOut => drop(tokio::spawn(say_left_out())),
+        Fate::Written => (program.say)(format_args!("refused {address}: {}", foreign(&why.to_string()))),
+        Fate::FirstLeftOut => drop(tokio::spawn(say_left_out(program))),
         Fate::LeftOut => {}
     }
 }
 
-async fn say_left_out() {
+async fn say_left_out(program: Program) {
     tokio::time::sleep(WINDOW).await;
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(Written { left_out, .. }) = written.take() {
-        say(format_args!("refused {left_out} more"));
+        (program.say)(format_args!("refused {left_out} more"));
     }
 }
 

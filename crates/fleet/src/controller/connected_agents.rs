@@ -15,7 +15,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use crate::agent::files::named_by;
 use crate::agent::member::{MemberEvent, MemberTask};
-use crate::agent::proto::{PROTOCOL, build, v2};
+use crate::agent::proto::{PROTOCOL, v2};
 use crate::controller::agent_link::{AgentLink, Credentials, connect_all};
 use crate::controller::event_queue::{EventSender, event_queue};
 use crate::controller::member_state::{AgentHandle, MemberState};
@@ -23,7 +23,7 @@ use crate::controller::run::DistributedRun;
 use crate::controller::shares::Shares;
 use crate::controller::start_error::StartError;
 use crate::launch::{LaunchError, LaunchRequest, LaunchedAgents};
-use crate::stderr::say;
+use crate::program::Program;
 use pummel_fronts::agent_variables::AgentVariables;
 use pummel_fronts::fleet::{AgentAddress, Fleet};
 
@@ -37,6 +37,7 @@ const OWN_NAME: &str = "controller";
 #[derive(Debug)]
 pub struct ConnectedAgents {
     runtime: Runtime,
+    program: Program,
     links: Vec<AgentLink>,
     stop_on_loss: bool,
     allow_version_mismatch: bool,
@@ -56,13 +57,14 @@ impl ConnectedAgents {
     /// agent does not answer or refuses, and [`StartError::Interrupted`] when `stop` returns true first.
     pub fn connect(
         fleet: &Fleet,
+        program: Program,
         plans: &[&Plan],
         run_name: &str,
         stop: &dyn Fn() -> bool,
     ) -> Result<ConnectedAgents, StartError> {
         let variables = AgentVariables::read(|name| std::env::var_os(name)).map_err(StartError::Usage)?;
         let fleet = &fleet.clone().completed_by(variables);
-        let credentials = Credentials::read(fleet).map_err(StartError::Usage)?;
+        let credentials = Credentials::read(fleet, program).map_err(StartError::Usage)?;
         let failed = |error: io::Error| StartError::Agents(format!("agents cannot be spoken to: {error}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -71,7 +73,7 @@ impl ConnectedAgents {
             .build()
             .map_err(failed)?;
         let patience = Duration::from_nanos(fleet.patience_ns);
-        let launched = launch_all(fleet, &named_by_all(plans), patience, stop)?;
+        let launched = launch_all(fleet, program, &named_by_all(plans), patience, stop)?;
         let placed: Vec<_> = launched.iter().flat_map(LaunchedAgents::agents).cloned().collect();
         let deadline = Instant::now() + patience;
         let links = runtime.block_on(async {
@@ -81,6 +83,7 @@ impl ConnectedAgents {
             }
         })?;
         Ok(ConnectedAgents {
+            program,
             runtime,
             links,
             stop_on_loss: fleet.stop_on_loss,
@@ -129,6 +132,7 @@ impl ConnectedAgents {
         }
         if let Some(share) = shares.own {
             let task = MemberTask {
+                program: self.program,
                 plan: plan.clone(),
                 part: share.clone(),
                 wants: watch.wants(),
@@ -149,7 +153,7 @@ impl ConnectedAgents {
         let json = |data: serde_json::Result<Vec<u8>>| data.expect("plans have nothing that JSON has not");
         v2::Order {
             protocol: PROTOCOL,
-            build: Some(build()),
+            build: Some(self.program.build()),
             controller: name_of_process(),
             plan: json(serde_json::to_vec(plan)).into(),
             part: json(serde_json::to_vec(share)).into(),
@@ -179,6 +183,7 @@ fn named_by_all(plans: &[&Plan]) -> BTreeSet<String> {
 /// Starts the agents of a fleet that are to be started for this command line. They read these files, and no others.
 fn launch_all(
     fleet: &Fleet,
+    program: Program,
     files: &BTreeSet<String>,
     patience: Duration,
     stop: &dyn Fn() -> bool,
@@ -188,7 +193,7 @@ fn launch_all(
         AgentAddress::Host { .. } | AgentAddress::Name { .. } => None,
     });
     let request = |spec| LaunchRequest { spec, files, patience };
-    let placed = wanted.map(|spec| LaunchedAgents::start(request(spec), stop, &|words: &str| say(words)));
+    let placed = wanted.map(|spec| LaunchedAgents::start(request(spec), stop, program.say));
     placed.collect::<Result<_, _>>().map_err(|error| match error {
         LaunchError::Interrupted => StartError::Interrupted,
         LaunchError::Here(_) | LaunchError::There(_) => StartError::Agents(error.to_string()),

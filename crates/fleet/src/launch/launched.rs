@@ -9,7 +9,7 @@ use std::sync::mpsc::Receiver;
 use std::thread;
 
 use crate::launch::process::{ChildProcess, ProcessEvent};
-use crate::stderr::{say, visible};
+use pummel_report::visible::foreign;
 
 /// An agent that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,13 +64,13 @@ impl LaunchedAgents {
     }
 
     /// Passes on what the agents say from now on.
-    pub(super) fn follow(&mut self) {
+    pub(super) fn follow(&mut self, say: fn(fmt::Arguments<'_>)) {
         // One process may serve several agents, which then tell their names themselves.
         let is_one_each = self.processes.len() == self.agents.len();
         for (index, process) in self.processes.iter_mut().enumerate() {
             let name = is_one_each.then(|| self.agents[index].name.clone());
             let events = process.take_events();
-            thread::spawn(move || pass_on(name.as_deref(), &events));
+            thread::spawn(move || pass_on(name.as_deref(), &events, say));
         }
     }
 }
@@ -89,13 +89,13 @@ impl Drop for LaunchedAgents {
     }
 }
 
-fn pass_on(name: Option<&str>, events: &Receiver<ProcessEvent>) {
+fn pass_on(name: Option<&str>, events: &Receiver<ProcessEvent>, say: fn(fmt::Arguments<'_>)) {
     for events in events {
         match (name, events) {
             (Some(name), ProcessEvent::StderrLine(line)) => {
-                say(format_args!("agent {name}: {}", visible(&line)))
+                say(format_args!("agent {name}: {}", foreign(&line)))
             }
-            (None, ProcessEvent::StderrLine(line)) => say(format_args!("agent {}", visible(&line))),
+            (None, ProcessEvent::StderrLine(line)) => say(format_args!("agent {}", foreign(&line))),
             (_, ProcessEvent::StdoutLine(_) | ProcessEvent::StdinTaken | ProcessEvent::StdoutEnded) => {}
         }
     }

@@ -1,5 +1,6 @@
 //! The part of a run in one process: the engine on a thread of its own, which takes commands and tells events.
 
+use crate::program::Program;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -23,8 +24,7 @@ use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::parcel::Parcel;
 use pummel_measure::summary::Summary;
 
-use crate::job::provenance::note_build;
-use crate::snapshot::{SharedSnapshot, Snapshot};
+use pummel_report::snapshot::{SharedSnapshot, Snapshot};
 
 /// How often a member that waits looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(20);
@@ -36,6 +36,8 @@ const HAND_OVER_NS: Nanos = SECOND;
 /// What a member runs: a plan, and its share of it.
 #[derive(Debug)]
 pub struct MemberTask {
+    /// The program that runs the part.
+    pub program: Program,
     /// The whole plan.
     pub plan: ValidPlan,
     /// The clients of the plan that are in this process.
@@ -219,7 +221,7 @@ pub fn begin(
         });
         say(match result {
             Ok(mut measurement) => {
-                note_build(&mut measurement);
+                (task.program.note_build)(&mut measurement);
                 let is_cut = measurement.status == Status::Interrupted;
                 let cut_short = cut_short.get().filter(|_| is_cut).cloned();
                 MemberEvent::End { measurement: Box::new(measurement), cut_short }

@@ -27,7 +27,7 @@ use crate::controller::member_state::{MemberOutcome, MemberState};
 use crate::controller::slices::{MergedSlices, empty_measurement, measurement_of};
 use crate::controller::start_error::StartError;
 use crate::controller::timeline::Timeline;
-use crate::stderr::visible;
+use pummel_report::visible;
 
 /// How often to look whether the run is to be stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
