@@ -44,6 +44,8 @@ mod scaling;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod screen;
+// A snapshot is filled by one thread and read by others; `Mutex` is all that it has of threads.
+#[allow(clippy::disallowed_types)]
 pub mod snapshot;
 pub mod stored;
 pub mod tables;

@@ -17,7 +17,7 @@ const QUOTE_CHARS_MAX: usize = 80;
 pub struct TraceForm<'a> {
     /// The number of the format, from 0 to 2.
     pub format: u32,
-    /// What comes before every key.
+    /// Bytes before every key.
     pub prefix: &'a str,
     /// Every line is a read, also one that stores.
     pub reads_only: bool,
@@ -42,10 +42,10 @@ impl<'a> TraceForm<'a> {
 /// Lines between two checks of what was read so far.
 const LINES_PER_CHECK: u64 = 1_024;
 
-/// What was read of a file.
+/// The result of reading a file.
 #[derive(Debug)]
 pub struct Reading {
-    /// Its requests.
+    /// Requests of the file.
     pub trace: Trace,
     /// Number of its lines.
     pub lines: u64,

@@ -1,4 +1,4 @@
-//! What a file holds that zstd packed: all of its frames, one after the other.
+//! The contents of a file that zstd packed: all of its frames, one after the other.
 
 use std::io::{self, BufRead, Read};
 

@@ -1,4 +1,4 @@
-//! What a plan needs that is not in it, read where the plan is run.
+//! Files that a plan names, read where the plan is run: recordings and traces.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -19,7 +19,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// The first bytes of a file that zstd packed.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// What a plan needs that is not in it: the requests that it replays. A sentence comes with it where lines of them are
+/// The inputs of a plan that are not in it: the requests that it replays. A sentence comes with it where lines of them are
 /// left out.
 ///
 /// # Errors

@@ -131,11 +131,11 @@ impl AgentSession {
     /// Checks an order while others may ask for the clock: files and names may take their time. The check ends early when
     /// the controller is gone.
     async fn check(&self, order: v2::Order) -> Result<MemberTask, Refusal> {
-        let (policy, overrides) = (Arc::clone(&self.policy), self.overrides.clone());
+        let (policy, overrides, program) = (Arc::clone(&self.policy), self.overrides.clone(), self.program);
         let is_wanted = Arc::new(AtomicBool::new(true));
         let still_wanted = Arc::clone(&is_wanted);
         let mut checking = tokio::task::spawn_blocking(move || {
-            task_of(&order, &policy, &overrides, &|| still_wanted.load(Ordering::Relaxed))
+            task_of(&order, program, &policy, &overrides, &|| still_wanted.load(Ordering::Relaxed))
         });
         let mut beat = interval(BEAT);
         loop {
@@ -158,7 +158,9 @@ impl AgentSession {
             Err(Refusal { why, usage }) => return self.turn_away(why, usage).await,
         };
         if let Some(OrderLog(lines)) = self.on_order {
-            lines(&task.plan, &task.part, self.overrides.weight).into_iter().for_each(say);
+            lines(&task.plan, &task.part, self.overrides.weight)
+                .iter()
+                .for_each(|line| (self.program.say)(format_args!("{line}")));
         }
         let mut task = Some(task);
         if !self.tell(Word::Accepted(v2::Accepted {})).await {

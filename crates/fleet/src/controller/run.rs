@@ -27,7 +27,7 @@ use crate::controller::member_state::{MemberOutcome, MemberState};
 use crate::controller::slices::{MergedSlices, empty_measurement, measurement_of};
 use crate::controller::start_error::StartError;
 use crate::controller::timeline::Timeline;
-use pummel_report::visible;
+use pummel_report::visible::foreign;
 
 /// How often to look whether the run is to be stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -400,11 +400,11 @@ impl<'a> DistributedRun<'a> {
         self.members[number].note_figures(self.plan, &measurement);
         let agent = self.members[number].agent_name();
         if let Some(evidence) = &mut measurement.evidence {
-            evidence.adopt(self.plan, &visible);
+            evidence.adopt(self.plan, &foreign);
         }
         measurement.machines.truncate(1);
         for machine in &mut measurement.machines {
-            machine.clean(&visible);
+            machine.clean(&foreign);
             machine.agent = agent.filter(|_| !self.plan.anonymous).map(str::to_owned);
         }
         for machine in measurement.evidence.iter_mut().flat_map(|evidence| &mut evidence.machines) {

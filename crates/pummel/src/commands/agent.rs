@@ -13,6 +13,7 @@ use pummel_logic::time::{Nanos, SECOND};
 
 use crate::commands::agent_cert;
 use crate::commands::agent_cert::CertArgs;
+use crate::job::provenance::PROGRAM;
 use crate::metrics::server::MetricsServer;
 use crate::parser_answer::answer;
 use crate::stderr::say;
@@ -182,7 +183,7 @@ fn serve_until_unneeded(config: AgentConfig, input_silence: Option<InputSilence>
             interrupts.fetch_add(1, Ordering::Relaxed);
         });
     }
-    match serve(config, interrupts) {
+    match serve(config, PROGRAM, interrupts) {
         Ok(()) => Exit::Complete,
         Err(error) => {
             say(format_args!("error: {error}"));

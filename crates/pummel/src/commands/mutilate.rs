@@ -27,6 +27,8 @@ use crate::build_info::BUILD;
 use crate::commands::agent::guarded as guarded_config;
 use crate::job::driver::{Driver, Extras};
 use crate::job::outlets::FrontFiles;
+#[cfg(feature = "agents")]
+use crate::job::provenance::PROGRAM;
 use crate::job::rate_search::{Tried, halving, steps};
 use crate::job::runner::{Dealing, NotRun, Runner};
 use crate::output::print;
@@ -127,7 +129,7 @@ fn agent(asked: &AgentOptions, cpus: &[usize]) -> Exit {
     let served = agent_config(asked, cpus).and_then(|config| {
         let interrupts =
             sys::on_interrupt().map_err(|error| format!("signals cannot be handled: {error}"))?;
-        serve(config, interrupts).map_err(|error| error.to_string())
+        serve(config, PROGRAM, interrupts).map_err(|error| error.to_string())
     });
     match served {
         Ok(()) => Exit::Complete,

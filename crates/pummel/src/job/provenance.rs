@@ -5,7 +5,14 @@ use pummel_logic::secrets::masked_words;
 use pummel_measure::evidence::provenance::Build;
 use pummel_measure::measurement::Measurement;
 
+#[cfg(feature = "agents")]
+use pummel_fleet::program::Program;
+
 use crate::build_info;
+#[cfg(feature = "agents")]
+use crate::output::print;
+#[cfg(feature = "agents")]
+use crate::stderr::say;
 
 /// The words of the command line of this process, as results of this plan tell them: none with `--anonymous`.
 pub fn told_command_line(plan: &Plan) -> Vec<String> {
@@ -39,6 +46,17 @@ pub fn note_build(measurement: &mut Measurement) {
         machine.build = build();
     }
 }
+
+/// This program, as its parts know it that are agents and controllers.
+#[cfg(feature = "agents")]
+pub const PROGRAM: Program = Program {
+    version: build_info::VERSION,
+    commit: build_info::COMMIT,
+    sources: build_info::SOURCES,
+    note_build,
+    say: |line| say(line),
+    print,
+};
 
 #[cfg(test)]
 mod tests {

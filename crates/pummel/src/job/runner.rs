@@ -8,6 +8,8 @@ use pummel_logic::plan::Plan;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_measure::measurement::Measurement;
 
+#[cfg(feature = "agents")]
+use crate::job::provenance::PROGRAM;
 use crate::job::provenance::note_build;
 #[cfg(feature = "agents")]
 use pummel_fleet::controller::connected_agents::ConnectedAgents;
@@ -150,7 +152,7 @@ impl Runner {
         match fleet {
             None => Ok(Runner::Here),
             Some(fleet) => {
-                Ok(Runner::Agents(Box::new(ConnectedAgents::connect(fleet, plans, run_name, stop)?)))
+                Ok(Runner::Agents(Box::new(ConnectedAgents::connect(fleet, PROGRAM, plans, run_name, stop)?)))
             }
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::agent::Agent;
 use crate::common::{Memcached, PATIENCE, Running, pummel, until};
-use pummel_fleet::agent::proto;
+use pummel_tool::job::provenance::PROGRAM;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -557,14 +557,14 @@ fn conversations(server: &str) -> Vec<Vec<Vec<u8>>> {
 
 /// The version of the protocol, which both ends say first.
 fn protocol() -> u64 {
-    let source = include_str!("../../src/agent/proto.rs");
+    let source = include_str!("../../../fleet/src/agent/proto.rs");
     let number =
         source.lines().find_map(|line| line.strip_prefix("pub const PROTOCOL: u32 = ")?.strip_suffix(';'));
     number.and_then(|number| number.parse().ok()).expect("the number of the protocol")
 }
 
 fn package() -> &'static str {
-    let proto = include_str!("../../proto/agent.proto");
+    let proto = include_str!("../../../fleet/proto/agent.proto");
     let line = proto.lines().find_map(|line| line.strip_prefix("package ")).expect("a package");
     line.trim_end_matches(';')
 }
@@ -589,7 +589,7 @@ fn order(options: &str, rows: bool) -> Vec<u8> {
 
 /// This build of pummel, which the agents of these tests are as well.
 fn build() -> Vec<u8> {
-    let build = proto::build();
+    let build = PROGRAM.build();
     let words = [build.version, build.commit, build.sources];
     (1..).zip(words).flat_map(|(number, word)| field(number, word.as_bytes())).collect()
 }

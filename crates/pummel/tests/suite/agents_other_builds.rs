@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::common::agent::Agent;
 use crate::common::{Ended, Memcached, Running, until};
 use memchr::memmem;
-use pummel_fleet::agent::proto;
+use pummel_tool::job::provenance::PROGRAM;
 use tempfile::TempDir;
 
 const PUMMEL: &str = env!("CARGO_BIN_EXE_pummel");
@@ -21,7 +21,7 @@ fn other_build(folder: &Path) -> PathBuf {
 /// The program of another build, with other words in the place of some, each as long as the word that it replaces.
 fn changed_build(folder: &Path, changes: &[(&str, &str)]) -> PathBuf {
     let mut program = fs::read(PUMMEL).expect("it was built");
-    let sources = proto::build().sources;
+    let sources = PROGRAM.build().sources;
     for (word, other) in [(&sources[..8], "elsewise")].iter().chain(changes) {
         let places: Vec<usize> = memmem::find_iter(&program, word).collect();
         assert!(!places.is_empty() && word.len() == other.len(), "the program has the word {word}");
@@ -63,7 +63,7 @@ fn an_agent_of_another_build_is_refused_unless_that_is_allowed() {
         [(&native, 1, "--allow-version-mismatch"), (&mutilate, 255, "PUMMEL_AGENT_ALLOW_VERSION_MISMATCH=1")]
     {
         let refused = run(words, &[]).expect(status);
-        let sources = proto::build().sources;
+        let sources = PROGRAM.build().sources;
         for part in ["sources elsewise", &format!("sources {sources}"), way] {
             assert!(refused.errors.contains(part), "{words}: {part}: {}", refused.errors);
         }
