@@ -15,39 +15,14 @@ use pummel_report::visible;
 /// What a command line asks for: what to do, and what to write about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Whose command line it was; decides the style of the report.
-    pub front: Front,
+    /// Name of the command line in results and metrics.
+    pub front: &'static str,
     /// What to do.
     pub plan: ValidPlan,
     /// What to write.
     pub outputs: Outputs,
     /// Who does it; absent: this process.
     pub fleet: Option<Fleet>,
-}
-
-/// A command line that pummel understands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Front {
-    /// pummel's own.
-    Native,
-    /// Command line of mcperf.
-    Mcperf,
-    /// Command line of memaslap.
-    Memaslap,
-    /// Command line of mutilate.
-    Mutilate,
-}
-
-impl Front {
-    /// The word of the JSON result.
-    pub fn name(self) -> &'static str {
-        match self {
-            Front::Native => "native",
-            Front::Mcperf => "mcperf",
-            Front::Memaslap => "memaslap",
-            Front::Mutilate => "mutilate",
-        }
-    }
 }
 
 /// A command line that cannot be followed; the exit status is 2.

@@ -5,7 +5,7 @@
 //! them is given in [`job::FrontInputs`]. The room may use `pummel-logic`, `pummel-measure`, `pummel-traffic` and `pummel-report`.
 //!
 //! Reading begins at [`job`]. [`native`] is pummel's own command line; [`mcperf`], [`memaslap`] and [`mutilate`] are those of the tools
-//! that pummel takes over, read by [`getopt`] and [`c_numbers`].
+//! that pummel takes over: rows of [`fronts`], read by [`getopt`] and [`c_numbers`].
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)]
@@ -15,6 +15,8 @@ pub mod agent_variables;
 pub mod c_numbers;
 pub mod exit_status;
 pub mod fleet;
+pub mod front;
+pub mod fronts;
 pub mod getopt;
 pub mod hints;
 pub mod job;
@@ -29,28 +31,3 @@ pub mod outputs;
 pub mod screen_options;
 pub mod style;
 pub mod values;
-
-use crate::getopt::Choice;
-
-/// A name under which pummel follows the command line of another tool.
-#[derive(Clone, Copy, Debug)]
-pub struct FrontName {
-    /// The name of the program, and of the subcommand where there is one.
-    pub name: &'static str,
-    /// The options of the command line.
-    pub options: &'static [Choice],
-    /// The texts that `--help` prints, one below the other.
-    pub help: &'static [&'static str],
-}
-
-/// The names under which pummel follows the command lines of other tools.
-pub const NAMES: [FrontName; 4] = [
-    FrontName {
-        name: "mcperf",
-        options: &mcperf::options::CHOICES,
-        help: &[mcperf::help::USAGE, mcperf::help::STATUSES],
-    },
-    FrontName { name: "memaslap", options: memaslap::OPTIONS, help: &[memaslap::HELP] },
-    FrontName { name: "memcaslap", options: memaslap::OPTIONS, help: &[memaslap::HELP] },
-    FrontName { name: "mutilate", options: mutilate::OPTIONS, help: &[mutilate::HELP] },
-];

@@ -1,11 +1,10 @@
 //! The subcommands of the program, and the other names that it answers to.
 
-use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::ffi::OsString;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::build_info::LONG_VERSION;
 use crate::commands::ab::AbArgs;
@@ -30,13 +29,12 @@ use crate::commands::trace::TraceCommandArgs;
 use crate::commands::workloads::WorkloadsArgs;
 use crate::serve::ServeArgs;
 use crate::short_help::shortened;
+use pummel_fronts::front::Front;
+use pummel_fronts::fronts::FRONTS;
 use pummel_fronts::job::UsageError;
 use pummel_fronts::native::{LoadArgs, Typed};
 use pummel_fronts::other_tools;
 use pummel_fronts::values::nearest::nearest;
-
-/// Names of memaslap: that of its authors, and that of Debian's package.
-const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];
 
 /// Load generator and benchmark for memcached, Redis and Valkey
 ///
@@ -44,7 +42,7 @@ const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];
 /// A time counts from the moment the request was due, so it includes the time for which the request waited to be sent. The
 /// report says so when its figures cannot be trusted.
 #[derive(Parser, Debug)]
-#[command(name = "pummel", version, long_version = LONG_VERSION, after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(name = "pummel", version, long_version = LONG_VERSION, after_help = examples(), after_long_help = examples())]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -96,45 +94,12 @@ pub enum Command {
     Demo(DemoArgs),
     /// Print or save the plan that a command line stands for
     Explain(ExplainArgs),
-    /// Accept the command line of mcperf (twemperf) and print its report; see `pummel mcperf --help`
-    #[command(disable_help_flag = true)]
-    Mcperf(McperfArgs),
-    /// Accept the command line of memaslap and print its report; see `pummel memaslap --help`
-    #[command(disable_help_flag = true)]
-    Memaslap(MemaslapArgs),
-    /// Accept the command line of mutilate and print its report; see `pummel mutilate --help`
-    #[command(disable_help_flag = true)]
-    Mutilate(MutilateArgs),
     /// Wait for a controller and send its load, as one of several machines
     #[cfg(feature = "agents")]
     Agent(Box<AgentArgs>),
     /// Write man pages and shell completions
     #[command(hide = true)]
     Pages(PagesArgs),
-}
-
-/// The words of mcperf's own command line.
-#[derive(Args, Debug)]
-pub struct McperfArgs {
-    /// Options of mcperf
-    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub args: Vec<OsString>,
-}
-
-/// A command line of memaslap's, which is read by rules of its own.
-#[derive(Args, Debug)]
-pub struct MemaslapArgs {
-    /// What memaslap takes; see `pummel memaslap --help`
-    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub args: Vec<OsString>,
-}
-
-/// A command line of mutilate's, which is read by rules of its own.
-#[derive(Args, Debug)]
-pub struct MutilateArgs {
-    /// What mutilate takes; see `pummel mutilate --help`
-    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub args: Vec<OsString>,
 }
 
 const EXAMPLES: &str = "\
@@ -146,14 +111,8 @@ Examples:
   All options, distributions, units and more examples:
     pummel run --help
 
-  The command line of memaslap (a link named memaslap or memcaslap accepts it too):
-    pummel memaslap --help
-  The command line of mutilate (a link named mutilate accepts it too):
-    pummel mutilate --help
-  The command line of mcperf (a link named mcperf accepts it too):
-    pummel mcperf --help
-
-Exit status (the three command lines above keep their originals'):
+{fronts}
+Exit status (these command lines keep their originals'):
   0    complete
   1    failed or partial; the report says why, or standard error where nothing was measured
   2    wrong usage; nothing was sent
@@ -161,12 +120,33 @@ Exit status (the three command lines above keep their originals'):
        a fault that --fail-on names (or that could not be determined)
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
+fn examples() -> String {
+    let link = |front: &Front| front.names().collect::<Vec<_>>().join(" or ");
+    let line = |front: &Front| {
+        let name = front.name;
+        format!(
+            "  The command line of {name} (a link named {} accepts it too):\n    pummel {name} --help\n",
+            link(front)
+        )
+    };
+    EXAMPLES.replace("{fronts}", &FRONTS.iter().map(line).collect::<String>())
+}
+
+/// The whole command line: the subcommands of pummel, and those that follow the command lines of other tools.
+pub fn command() -> clap::Command {
+    let fronts = FRONTS.iter().map(|front| {
+        let about = format!("{}; see `pummel {} --help`", front.about, front.name);
+        clap::Command::new(front.name).about(about).disable_help_flag(true)
+    });
+    Cli::command().subcommands(fronts)
+}
+
 /// What the words of a command line of pummel's own mean, the program's name first.
 ///
 /// # Errors
 /// Returns the parser's error for words that are no command line, and as the answer to `-h`, `--help` and `--version`.
 pub fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let mut command = shortened(Cli::command(), &words);
+    let mut command = shortened(command(), &words);
     if !cfg!(feature = "agents") && wants_agents(&words) {
         let message = "this build of pummel has no agents (pummel --version: features); 'make build' and packages have them";
         return Err(command.error(ErrorKind::InvalidSubcommand, message));
@@ -257,36 +237,6 @@ fn wants_agents(words: &[OsString]) -> bool {
         || words.iter().any(|word| word.to_string_lossy().starts_with("--agents"))
 }
 
-/// The words of mcperf's command line, where this is one: by the name of the program, or by its subcommand.
-pub fn mcperf_words(words: &[OsString]) -> Option<&[OsString]> {
-    let is = |word: Option<&OsStr>| word == Some(OsStr::new("mcperf"));
-    if is(words.first().and_then(|word| Path::new(word).file_name())) {
-        return Some(&words[1..]);
-    }
-    is(words.get(1).map(OsString::as_os_str)).then(|| &words[2..])
-}
-
-/// The words of a command line of memaslap's: the program's name, as its errors begin, and what follows it.
-pub fn memaslap_words(words: &[OsString]) -> Option<(String, &[OsString])> {
-    words_of(&MEMASLAP, words)
-}
-
-/// The words of a command line of mutilate's: the program's name, as its errors begin, and what follows it.
-pub fn mutilate_words(words: &[OsString]) -> Option<(String, &[OsString])> {
-    words_of(&["mutilate"], words)
-}
-
-/// The words of a command line of the program with these names, the first of which is its subcommand's too.
-fn words_of<'a>(names: &[&str], words: &'a [OsString]) -> Option<(String, &'a [OsString])> {
-    let is_name = |word: &OsStr| names.iter().any(|name| word == *name);
-    let program = words.first()?;
-    if Path::new(program).file_name().is_some_and(is_name) {
-        return Some((program.to_string_lossy().into_owned(), &words[1..]));
-    }
-    let named = words.get(1).is_some_and(|word| is_name(word));
-    named.then(|| (names[0].to_owned(), &words[2..]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,7 +252,7 @@ mod tests {
 
     #[test]
     fn every_word_of_another_tool_leads_to_a_word_of_pummel_and_is_none_itself() {
-        let program = Cli::command();
+        let program = command();
         let run = program.find_subcommand("run").expect("a subcommand");
         let longs: Vec<String> =
             run.get_arguments().filter_map(clap::Arg::get_long).map(|long| format!("--{long}")).collect();
@@ -321,6 +271,6 @@ mod tests {
 
     #[test]
     fn the_parser_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

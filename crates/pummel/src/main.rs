@@ -5,25 +5,23 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 use pummel_engine::sys;
 use pummel_fronts::exit_status::Exit;
+use pummel_fronts::fronts::front_of;
 use pummel_fronts::job::{FrontInputs, UsageError};
-use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_words, parse};
+use pummel_tool::cli::{self, Command, parse};
 use pummel_tool::commands::ab::ab;
 #[cfg(feature = "agents")]
 use pummel_tool::commands::agent::agent;
 use pummel_tool::commands::calibrate::calibrate;
 use pummel_tool::commands::compare::compare;
+use pummel_tool::commands::compatible;
 use pummel_tool::commands::curve::curve;
 use pummel_tool::commands::demo::{self, demo};
 use pummel_tool::commands::explain::explain;
 use pummel_tool::commands::fit::fit;
 use pummel_tool::commands::man_pages::pages;
-use pummel_tool::commands::mcperf::mcperf;
-use pummel_tool::commands::memaslap::memaslap;
 use pummel_tool::commands::merge::merge;
-use pummel_tool::commands::mutilate::mutilate;
 use pummel_tool::commands::page::report;
 use pummel_tool::commands::repeat;
 use pummel_tool::commands::schema::schema;
@@ -52,17 +50,12 @@ fn main() -> ExitCode {
 }
 
 fn follow_words(words: Vec<OsString>) -> Exit {
-    if let Some(words) = mcperf_words(&words) {
-        return mcperf(words);
-    }
-    if let Some((program, words)) = memaslap_words(&words) {
-        return memaslap(&program, words, &front_inputs::of_process());
-    }
-    if let Some((program, words)) = mutilate_words(&words) {
-        return mutilate(&program, words, &front_inputs::of_process());
+    let inputs = front_inputs::of_process();
+    if let Some((front, program, words)) = front_of(&words) {
+        return compatible::follow(front, &program, words, &inputs);
     }
     match parse(words) {
-        Ok(cli) => follow(cli.command, &front_inputs::of_process()),
+        Ok(cli) => follow(cli.command, &inputs),
         Err(error) => answer(&error),
     }
 }
@@ -88,12 +81,9 @@ fn follow(command: Command, inputs: &FrontInputs) -> Exit {
         Command::Schema(args) => schema(args),
         Command::Demo(args) => demo(&args, inputs, demo::execute),
         Command::Explain(args) => explain(&args, inputs),
-        Command::Mcperf(args) => mcperf(&args.args),
-        Command::Memaslap(args) => memaslap("memaslap", &args.args, inputs),
-        Command::Mutilate(args) => mutilate("mutilate", &args.args, inputs),
         #[cfg(feature = "agents")]
         Command::Agent(args) => agent(&args),
-        Command::Pages(args) => pages(&args, &Cli::command()),
+        Command::Pages(args) => pages(&args, &cli::command()),
     }
 }
 

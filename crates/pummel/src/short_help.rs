@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Command;
+use pummel_fronts::fronts::FRONTS;
 
 /// The subcommands that `pummel -h` names.
 const COMMANDS: &[&str] = &["run", "load", "search", "ab", "compare", "show", "report", "serve", "demo"];
@@ -87,7 +88,7 @@ const OPTIONS_OF_MERGE: &[(&str, &str)] = &[
 
 /// Options in `-h` of `pummel explain`.
 const OPTIONS_OF_EXPLAIN: &[(&str, &str)] = &[
-    ("front", "Which command line follows: run, load, mcperf, memaslap or mutilate"),
+    ("front", "Which command line follows: run, load, or another tool's"),
     ("args", "The command line, as it would follow that name"),
     ("plan", "Save the plan to a file, for `pummel run --plan FILE`"),
     ("format", "Form of the plan on standard output: text (TOML) or json"),
@@ -138,9 +139,11 @@ pub fn shortened(command: Command, words: &[OsString]) -> Command {
             of_subcommand(sub).hide(!is_shown)
         })
     });
-    command.disable_help_subcommand(true).after_help(
-        "Try it:\n  pummel demo\n  pummel run -s 127.0.0.1\n\nMore commands, and mcperf, memaslap and mutilate: pummel --help",
-    )
+    let fronts: Vec<&str> = FRONTS.iter().map(|front| front.name).collect();
+    command.disable_help_subcommand(true).after_help(format!(
+        "Try it:\n  pummel demo\n  pummel run -s 127.0.0.1\n\nMore commands, and {}: pummel --help",
+        fronts.join(", ")
+    ))
 }
 
 fn of_subcommand(command: Command) -> Command {
@@ -185,23 +188,25 @@ fn of_subcommand(command: Command) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
-    use crate::cli::Cli;
+    use crate::cli;
+
+    fn is_front(name: &str) -> bool {
+        FRONTS.iter().any(|front| front.name == name)
+    }
 
     fn help(words: &[&str]) -> String {
         let words: Vec<OsString> = ["pummel"].iter().chain(words).map(OsString::from).collect();
-        let error = shortened(Cli::command(), &words).term_width(100).try_get_matches_from(words);
+        let error = shortened(cli::command(), &words).term_width(100).try_get_matches_from(words);
         error.expect_err("help is an answer, not a match").to_string()
     }
 
     #[test]
     fn every_short_help_fits_on_one_screen() {
-        // The three other command lines have the help of their originals.
-        let program = Cli::command();
+        // The command lines of other tools have the help of their originals.
+        let program = cli::command();
         let names = program.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name);
-        let names = names.filter(|name| !["mcperf", "memaslap", "mutilate"].contains(name));
+        let names = names.filter(|name| !is_front(name));
         for command in std::iter::once(vec![]).chain(names.map(|name| vec![name])) {
             let text = help(&[&command[..], &["-h"]].concat());
             assert!(text.lines().count() <= 24, "{} lines:\n{text}", text.lines().count());
@@ -214,10 +219,10 @@ mod tests {
     #[test]
     fn every_example_of_a_short_help_is_a_command_line_that_is_accepted() {
         let names: Vec<String> =
-            Cli::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+            cli::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
         let mut count = 0;
-        // The three other command lines have the help of their originals.
-        for name in names.iter().filter(|name| !["mcperf", "memaslap", "mutilate"].contains(&name.as_str())) {
+        // The command lines of other tools have the help of their originals.
+        for name in names.iter().filter(|name| !is_front(name)) {
             let text = help(&[name, "-h"]);
             let Some((_, after)) = text.split_once("\nExample:\n  ") else { continue };
             let example = after.lines().next().expect("an example");
@@ -225,7 +230,7 @@ mod tests {
             if !example.starts_with("pummel ") || example.contains(['<', '>', '|', '&', ';', '\'']) {
                 continue;
             }
-            let parsed = Cli::command().try_get_matches_from(example.split_whitespace());
+            let parsed = cli::command().try_get_matches_from(example.split_whitespace());
             assert!(parsed.is_ok(), "{example}: {}", parsed.expect_err("it is refused"));
             count += 1;
         }
@@ -234,12 +239,12 @@ mod tests {
 
     #[test]
     fn every_long_help_has_the_exit_statuses() {
-        let program = Cli::command();
+        let program = cli::command();
         let mut count = 0;
-        // The three other command lines have the help of their originals.
+        // The command lines of other tools have the help of their originals.
         for command in program.get_subcommands().filter(|sub| !sub.is_hide_set()) {
             let name = command.get_name();
-            if ["mcperf", "memaslap", "mutilate"].contains(&name) {
+            if is_front(name) {
                 continue;
             }
             let below = command.get_subcommands().map(|sub| vec![name, sub.get_name()]);
@@ -277,7 +282,7 @@ mod tests {
 
     #[test]
     fn every_option_of_the_tables_is_one() {
-        let command = Cli::command();
+        let command = cli::command();
         let ids_of = |name: &str| -> Vec<String> {
             let sub = command.find_subcommand(name).expect("a subcommand");
             sub.get_arguments().map(|arg| arg.get_id().to_string()).collect()

@@ -1,5 +1,6 @@
 //! mcperf's command line: its options, its words for what is wrong, and the Plan that it means.
 
+pub mod front;
 pub mod help;
 pub mod options;
 pub mod report;
@@ -21,9 +22,12 @@ use pummel_logic::workload::sequence::{SIZE_MAX_BYTES, largest};
 
 use crate::c_numbers::{percent_g, strtod, strtol};
 use crate::getopt::{Choice, Event, Getopt, Wrong};
-use crate::job::{Front, Job};
+use crate::job::Job;
 use crate::mcperf::options::{CHOICES, METHODS, NAMES, Name};
 use crate::outputs::{Outputs, ReportFormat};
+
+/// The name of the front in results, metrics and subcommands.
+pub const NAME: &str = "mcperf";
 
 /// Most clients that are there at one time, whatever the command line asks for.
 const ALIVE_MAX: u32 = 1_000_000;
@@ -289,7 +293,7 @@ impl OptionValues {
         };
         let outputs = self.outputs.clone();
         let plan = self.plan(sequence, requests).validate().map_err(unfit)?;
-        Ok(McperfRun { job: Job { front: Front::Mcperf, plan, outputs, fleet: None }, display })
+        Ok(McperfRun { job: Job { front: NAME, plan, outputs, fleet: None }, display })
     }
 
     /// The warning about a run that takes hours by its gaps alone.

@@ -1,6 +1,7 @@
 //! memaslap's command line: from its options and its configuration file to a Plan, and to what is written about the run.
 
 mod config;
+pub mod front;
 mod help;
 mod options;
 pub mod outages;
@@ -10,8 +11,7 @@ pub mod style;
 #[cfg(test)]
 mod tests;
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pummel_logic::client::route::LANES_MAX;
 use pummel_logic::dist::Dist;
@@ -26,7 +26,8 @@ use pummel_logic::time::{Nanos, SECOND};
 
 pub use self::options::TABLE as OPTIONS;
 use crate::c_numbers::strtol;
-use crate::job::{Front, FrontInputs, Job};
+use crate::front::Machine;
+use crate::job::Job;
 use crate::memaslap::config::{Config, NoConfiguration};
 use crate::memaslap::options::{Options, ParsedLine};
 use crate::outputs::{Outputs, ReportFormat};
@@ -34,6 +35,9 @@ use crate::values;
 
 pub use crate::memaslap::help::{HELP, VERSION};
 pub use crate::memaslap::options::{Refusal, TABLE};
+
+/// The name of the front in results, metrics and subcommands.
+pub const NAME: &str = "memaslap";
 
 /// Where memcached listens unless it is told otherwise.
 const PORT: u16 = 11_211;
@@ -98,39 +102,24 @@ pub struct MemaslapDisplay {
     pub strict: bool,
 }
 
-/// What a command line depends on beside its words.
-pub struct MemaslapInputs<'a> {
-    /// Environment and chance.
-    pub front: &'a FrontInputs,
-    /// The home directory.
-    pub home: Option<PathBuf>,
-    /// CPUs that this process may run on.
-    pub cpus: &'a [usize],
-    /// Reads a file.
-    pub open: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
-}
-
 /// Follows the words behind the program's name.
 ///
 /// # Errors
 /// Returns [`Refusal`] with memaslap's words for an option, a value or a configuration file that is refused, and
 /// where no server is named.
-pub fn read(
-    words: impl Iterator<Item = String>,
-    inputs: &MemaslapInputs<'_>,
-) -> Result<MemaslapCommand, Refusal> {
+pub fn read(words: impl Iterator<Item = String>, machine: &Machine<'_>) -> Result<MemaslapCommand, Refusal> {
     match options::read(words)? {
         ParsedLine::Help => Ok(MemaslapCommand::Help),
         ParsedLine::Version => Ok(MemaslapCommand::Version),
         ParsedLine::Options(options) => {
-            run_of_options(&options, inputs).map(|run| MemaslapCommand::Run(Box::new(run)))
+            run_of_options(&options, machine).map(|run| MemaslapCommand::Run(Box::new(run)))
         }
     }
 }
 
 /// Checks everything in the original's order.
-fn run_of_options(options: &Options, inputs: &MemaslapInputs<'_>) -> Result<MemaslapRun, Refusal> {
-    let list = options.servers.clone().or_else(|| inputs.front.servers.clone()).unwrap_or_default();
+fn run_of_options(options: &Options, machine: &Machine<'_>) -> Result<MemaslapRun, Refusal> {
+    let list = options.servers.clone().or_else(|| machine.inputs.servers.clone()).unwrap_or_default();
     let typed: Vec<&str> = items(&list).collect();
     if typed.is_empty() {
         return Err(Refusal::WithHelp("No servers provided\n".to_owned()));
@@ -141,7 +130,7 @@ fn run_of_options(options: &Options, inputs: &MemaslapInputs<'_>) -> Result<Mema
     let refuse = |text: String| Err(Refusal::Choice(text));
     let mut servers =
         typed.into_iter().map(server).collect::<Result<Vec<_>, _>>().map_err(Refusal::Choice)?;
-    let mut config = configuration(options, inputs).map_err(Refusal::Choice)?;
+    let mut config = configuration(options, machine).map_err(Refusal::Choice)?;
     conflicts(options, servers.len()).or_else(|words| refuse(words.to_owned()))?;
     if let Some(size) = options.fixed_size {
         config.values = vec![Lengths { start: size, end: size, share: 1.0 }];
@@ -157,7 +146,7 @@ fn run_of_options(options: &Options, inputs: &MemaslapInputs<'_>) -> Result<Mema
         servers.truncate(reached);
     }
     let banner = banner(options, &list, &config);
-    let mut plan = plan(options, inputs, servers, &config);
+    let mut plan = plan(options, machine, servers, &config);
     if options.udp || options.facebook {
         remarks.extend(shorten_gets(&mut plan));
     }
@@ -176,7 +165,7 @@ fn run_of_options(options: &Options, inputs: &MemaslapInputs<'_>) -> Result<Mema
         strict: options.strict,
     };
     Ok(MemaslapRun {
-        job: Job { front: Front::Memaslap, plan, outputs: outputs(options), fleet: None },
+        job: Job { front: NAME, plan, outputs: outputs(options), fleet: None },
         banner,
         display,
         remarks,
@@ -207,15 +196,15 @@ fn server(item: &str) -> Result<String, String> {
 }
 
 /// The configuration file that is named, or one of those at home, or none.
-fn configuration(options: &Options, inputs: &MemaslapInputs<'_>) -> Result<Config, String> {
+fn configuration(options: &Options, machine: &Machine<'_>) -> Result<Config, String> {
     let (name, bytes) = match &options.config {
-        Some(path) => match (inputs.open)(Path::new(path)) {
+        Some(path) => match (machine.open)(Path::new(path)) {
             Ok(bytes) => (path.clone(), bytes),
             Err(_) => return Err(format!("Can not open file: '{path}'.")),
         },
         None => {
-            let paths = HOME_FILES.iter().filter_map(|name| Some(inputs.home.as_ref()?.join(name)));
-            let found = paths.filter_map(|path| Some(((inputs.open)(&path).ok()?, path))).next();
+            let paths = HOME_FILES.iter().filter_map(|name| Some(machine.home.as_ref()?.join(name)));
+            let found = paths.filter_map(|path| Some(((machine.open)(&path).ok()?, path))).next();
             let Some((bytes, path)) = found else { return Ok(Config::default()) };
             (path.display().to_string(), bytes)
         }
@@ -347,8 +336,8 @@ fn banner(options: &Options, list: &str, config: &Config) -> String {
     )
 }
 
-fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, config: &Config) -> Plan {
-    let seed = options.seed.unwrap_or(inputs.front.seed);
+fn plan(options: &Options, machine: &Machine<'_>, servers: Vec<String>, config: &Config) -> Plan {
+    let seed = options.seed.unwrap_or(machine.inputs.seed);
     let rate = (options.tps > 0).then_some(options.tps as f64);
     Plan {
         schema: SCHEMA,
@@ -374,7 +363,7 @@ fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, co
         engine: Engine {
             threads: options.threads,
             // One thread is bound as well, as in the original.
-            cpus: inputs.cpus.to_vec(),
+            cpus: machine.cpus.to_vec(),
             backend: Backend::Auto,
             wait: Wait::Auto,
             clock: Clock::Kernel,

@@ -11,6 +11,7 @@ use pummel_logic::plan::{Arrivals, Protocol, Transport, Work};
 
 use super::*;
 use crate::getopt::Takes;
+use crate::job::FrontInputs;
 
 /// Files that command lines of the tables may name.
 const FILES: &[(&str, &str)] = &[
@@ -47,7 +48,7 @@ fn open(path: &Path) -> io::Result<Vec<u8>> {
 
 fn follow_at(line: &str, home: Option<&str>, servers: Option<&str>) -> Result<MemaslapCommand, Refusal> {
     let front = FrontInputs { servers: servers.map(str::to_owned), ..FrontInputs::without_files(42) };
-    let inputs = MemaslapInputs { front: &front, home: home.map(PathBuf::from), cpus: &[3, 5], open: &open };
+    let inputs = Machine { inputs: &front, home: home.map(PathBuf::from), cpus: &[3, 5], open: &open };
     read(line.split_whitespace().map(|word| word.replace('~', " ")), &inputs)
 }
 

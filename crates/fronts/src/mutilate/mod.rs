@@ -1,6 +1,7 @@
 //! mutilate's command line: from its options to a Plan, and to what is written about the run.
 
 mod dists;
+pub mod front;
 mod help;
 mod options;
 pub mod report;
@@ -27,7 +28,7 @@ use pummel_logic::time::{Nanos, SECOND};
 pub use self::options::TABLE as OPTIONS;
 use crate::c_numbers::strtol;
 use crate::fleet::AgentAddress;
-use crate::job::{Front, FrontInputs, Job};
+use crate::job::{FrontInputs, Job};
 use crate::mutilate::dists::Form;
 use crate::mutilate::options::{Given, Options, fatal};
 use crate::outputs::{Outputs, ReportFormat};
@@ -37,6 +38,9 @@ pub use crate::mutilate::help::{HELP, VERSION};
 pub use crate::mutilate::options::{Refusal, TABLE};
 pub use crate::mutilate::saved_report::{ReportReader, header as table_header};
 pub use crate::mutilate::sharing::{AgentOptions, ProcessSettings, SharedPlan};
+
+/// The name of the front in results, metrics and subcommands.
+pub const NAME: &str = "mutilate";
 
 /// Where memcached listens unless it is told otherwise.
 const PORT: u16 = 11_211;
@@ -173,7 +177,7 @@ impl Runs {
         let agent_settings =
             vec![ProcessSettings { threads: 1, weight: 1, measure_connections: 0 }; agents.len()];
         let plan = plan(&options, inputs, cpus, qps, &agent_settings)?.plan;
-        let job = Job { front: Front::Mutilate, plan, outputs: outputs(&options), fleet: None };
+        let job = Job { front: NAME, plan, outputs: outputs(&options), fleet: None };
         Ok(Runs {
             display: display_options(&options),
             job,

@@ -38,7 +38,7 @@ use pummel_logic::workload::key::Space;
 use pummel_logic::workload::mix::space_of;
 
 use crate::fleet::Fleet;
-use crate::job::{Front, FrontInputs, Job, UsageError};
+use crate::job::{FrontInputs, Job, UsageError};
 #[cfg(feature = "agents")]
 pub use crate::native::agent_options::{AgentsArgs, MeasuringArgs, OnLoss};
 pub use crate::native::options::{
@@ -51,6 +51,9 @@ use crate::native::trace_args::TraceArgs;
 use crate::outputs::{Outputs, ReportFormat};
 use crate::values::server_uri::is_in;
 use crate::values::{self, UnreadDist, UnreadPopularity, ValueError};
+
+/// The front of pummel's own command line in results and metrics.
+pub const FRONT: &str = "native";
 
 /// Options of a load that decide which records are stored.
 const LOAD_OPTIONS: &[&str] = &[
@@ -361,7 +364,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         let plan = saved_plan(typed, saved, inputs)?;
         typed.check_places(&outputs, &plan, inputs.paths)?;
         let fleet = fleet(args)?;
-        return Ok(Job { front: Front::Native, plan, outputs, fleet });
+        return Ok(Job { front: FRONT, plan, outputs, fleet });
     }
     let data = typed.data(&args.data, inputs)?;
     let replays = typed.replays_trace()?;
@@ -400,7 +403,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         ));
     }
     let fleet = fleet(args)?;
-    Ok(Job { front: Front::Native, plan, outputs, fleet })
+    Ok(Job { front: FRONT, plan, outputs, fleet })
 }
 
 /// What `pummel load` with these options does: one phase, which is recorded.
@@ -441,7 +444,7 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
     };
     let plan = typed.valid(plan)?;
     typed.check_places(&outputs, &plan, inputs.paths)?;
-    Ok(Job { front: Front::Native, plan, outputs, fleet: load_fleet(args)? })
+    Ok(Job { front: FRONT, plan, outputs, fleet: load_fleet(args)? })
 }
 
 /// The agents of a run; also checks that nothing is asked of agents where there are none.

@@ -27,8 +27,9 @@ use pummel_fleet::agent::policy::AccessPolicy;
 use pummel_fleet::agent::service::{AgentConfig, serve};
 use pummel_fleet::launch::{Watchdog, first_line};
 use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
-use pummel_fronts::job::{Front, UsageError};
+use pummel_fronts::job::UsageError;
 use pummel_fronts::metrics_options;
+use pummel_fronts::native;
 use pummel_fronts::values::{self, ValueError};
 use pummel_report::snapshot::{Identity, Role, SharedSnapshot};
 
@@ -157,7 +158,7 @@ fn with_metrics(
 ) -> io::Result<(AgentConfig, Option<MetricsServer>)> {
     let Some(listen) = listen else { return Ok((config, None)) };
     let run = format!("agent {} {}", config.listen, clock::wall() / SECOND);
-    let snapshot = SharedSnapshot::new(Identity { run, role: Role::Agent, front: Front::Native.name() });
+    let snapshot = SharedSnapshot::new(Identity { run, role: Role::Agent, front: native::FRONT });
     snapshot.lock().keeps_ops = true;
     let server = MetricsServer::start(listen, snapshot.clone(), None)?;
     say(format_args!("metrics at http://{}/metrics", server.address()));

@@ -9,7 +9,7 @@ use clap::{Args, Command, FromArgMatches, ValueEnum};
 use pummel_engine::sys;
 use pummel_logic::plan::Plan;
 
-use crate::commands::memaslap::read_here;
+use crate::commands::compatible::request;
 use crate::commands::repeat::RunCommandArgs;
 use crate::commands::stored::load;
 use crate::front_inputs::PATHS;
@@ -17,15 +17,15 @@ use crate::output::Output;
 use crate::parser_answer::answer;
 use crate::stderr::say;
 use pummel_fronts::exit_status::Exit;
+use pummel_fronts::front::{Front, Request};
+use pummel_fronts::fronts::FRONTS;
 use pummel_fronts::job::{FrontInputs, Job, UsageError, check_places};
-use pummel_fronts::mutilate::MutilateCommand;
 use pummel_fronts::native;
 use pummel_fronts::native::places::file_of;
 use pummel_fronts::native::saved;
 use pummel_fronts::outputs::files_of;
 use pummel_fronts::outputs::{Format, InputFile};
 use pummel_fronts::values::nearest::hint;
-use pummel_fronts::{mcperf, memaslap, mutilate};
 use pummel_report::visible;
 
 /// Options of `pummel explain`.
@@ -39,7 +39,7 @@ pub struct ExplainArgs {
     /// Format of the plan on standard output: text is TOML. May also follow ARGS
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
-    /// Which command line follows: run (or its alias native), load, mcperf, memaslap or mutilate
+    /// Which command line follows: run (or its alias native), load, or the name of another tool
     #[arg(value_name = "FRONT")]
     pub front: String,
     /// The command line, as it would follow that name
@@ -85,11 +85,7 @@ impl Wanted {
     fn of(args: &ExplainArgs) -> Result<Wanted, clap::Error> {
         let subcommand = match args.front.as_str() {
             "native" | "run" => "run",
-            "load" => "load",
-            "mcperf" => "mcperf",
-            "memaslap" => "memaslap",
-            "mutilate" => "mutilate",
-            other => return Err(no_such_front(other).into()),
+            name => known_fronts().find(|known| *known == name).ok_or_else(|| no_such_front(name))?,
         };
         let mut wanted =
             Wanted { words: vec![subcommand.into()], plan: args.plan.clone(), format: args.format };
@@ -116,14 +112,9 @@ impl Wanted {
     }
 
     fn job(&self, inputs: &FrontInputs) -> Result<Job, clap::Error> {
-        if self.words.first().is_some_and(|word| word == "mcperf") {
-            return mcperfs(&self.words[1..]);
-        }
-        if self.words.first().is_some_and(|word| word == "memaslap") {
-            return memaslaps(&self.words[1..], inputs);
-        }
-        if self.words.first().is_some_and(|word| word == "mutilate") {
-            return mutilates(&self.words[1..], inputs);
+        let name = self.words.first().and_then(|word| word.to_str()).unwrap_or_default();
+        if let Some(front) = FRONTS.iter().find(|front| front.name == name) {
+            return job_of(front, &self.words[1..], inputs);
         }
         if self.words.first().is_some_and(|word| word == "run") {
             return runs(&self.words, inputs);
@@ -181,43 +172,20 @@ fn runs(words: &[OsString], inputs: &FrontInputs) -> Result<Job, clap::Error> {
     Ok(native::run(&args.run, inputs)?)
 }
 
-/// What a command line of mcperf's means.
-fn mcperfs(words: &[OsString]) -> Result<Job, clap::Error> {
-    match mcperf::read(words.iter().map(|word| word.to_string_lossy().into_owned())) {
-        Ok(mcperf::McperfCommand::Run(run)) => Ok(run.job),
-        Ok(mcperf::McperfCommand::Help) => Err(no_run("--help").into()),
-        Ok(mcperf::McperfCommand::Version) => Err(no_run("--version").into()),
-        Err(refusal) => Err(UsageError::Missing(refusal.0).into()),
-    }
-}
-
-/// What a command line of memaslap's means.
-fn memaslaps(words: &[OsString], inputs: &FrontInputs) -> Result<Job, clap::Error> {
-    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
-    match read_here(words, inputs, &sys::allowed_cpus().unwrap_or_default()) {
-        Ok(memaslap::MemaslapCommand::Run(run)) => Ok(run.job),
-        Ok(memaslap::MemaslapCommand::Help) => Err(no_run("--help").into()),
-        Ok(memaslap::MemaslapCommand::Version) => Err(no_run("--version").into()),
-        Err(refusal) => Err(UsageError::Missing(refusal.text().trim_end().to_owned()).into()),
+/// What a command line of another tool means: its first run, where there are more.
+fn job_of(front: &Front, words: &[OsString], inputs: &FrontInputs) -> Result<Job, clap::Error> {
+    match request(front, front.name, words, inputs, &sys::allowed_cpus().unwrap_or_default()) {
+        Request::Run(run) => Ok(run.job().clone()),
+        Request::Runs(runs) => Ok(runs.job),
+        Request::Agent(_) => Err(no_run("--agentmode").into()),
+        Request::Text(option, _) => Err(no_run(option).into()),
+        Request::Refused { why, .. } => Err(UsageError::Missing(why).into()),
     }
 }
 
 /// A command line that asks for something else than a run.
 fn no_run(what: &str) -> UsageError {
     UsageError::Missing(format!("'{what}' asks for no run, so that there is no plan"))
-}
-
-/// What a command line of mutilate's means: its first run, where there are more.
-fn mutilates(words: &[OsString], inputs: &FrontInputs) -> Result<Job, clap::Error> {
-    let cpus = sys::allowed_cpus().unwrap_or_default();
-    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
-    match mutilate::read(words, inputs, &cpus) {
-        Ok(MutilateCommand::Runs(runs)) => Ok(runs.job),
-        Ok(MutilateCommand::Help) => Err(no_run("--help").into()),
-        Ok(MutilateCommand::Version) => Err(no_run("--version").into()),
-        Ok(MutilateCommand::Agent(_)) => Err(no_run("--agentmode").into()),
-        Err(refusal) => Err(UsageError::Missing(refusal.to_string()).into()),
-    }
 }
 
 /// The value of an option: behind its equals sign, or the next word.
@@ -240,15 +208,19 @@ fn format(word: &OsString) -> Result<Format, UsageError> {
 }
 
 /// The names of the command lines that can be explained.
-const FRONTS: [&str; 6] = ["run", "load", "mcperf", "memaslap", "mutilate", "native"];
+pub fn known_fronts() -> impl Iterator<Item = &'static str> {
+    ["run", "load"].into_iter().chain(FRONTS.iter().map(|front| front.name))
+}
 
 fn no_such_front(name: &str) -> UsageError {
+    let known: Vec<&str> = known_fronts().collect();
     UsageError::Value {
         flag: "FRONT".to_string(),
         value: name.to_string(),
         accepted: format!(
-            "expected run, load, mcperf, memaslap, mutilate or native (the same as run){}",
-            hint(name, FRONTS)
+            "expected {} or native (the same as run){}",
+            known.join(", "),
+            hint(name, known_fronts().chain(["native"]))
         ),
     }
 }

@@ -8,17 +8,15 @@ use clap::{Arg, ArgAction, Args, Command, ValueHint};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+use crate::commands::explain::known_fronts;
 use crate::stderr::say;
-use pummel_fronts;
-use pummel_fronts::FrontName;
 use pummel_fronts::exit_status::Exit;
+use pummel_fronts::front::Front;
+use pummel_fronts::fronts::FRONTS;
 use pummel_fronts::getopt::Takes;
 
 /// Shells that completions are made for.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
-
-/// The subcommands whose command lines `pummel explain` takes.
-const EXPLAINED: [&str; 5] = ["run", "load", "mcperf", "memaslap", "mutilate"];
 
 /// Options of `pummel pages`.
 #[derive(Args, Clone, Debug)]
@@ -92,7 +90,7 @@ fn with_synopsis(page: &str, usage: &str) -> String {
 
 /// The completions of pummel, and of the names under which it follows the command lines of other tools.
 fn completions(command: Command, folder: &Path) -> io::Result<()> {
-    let fronts = pummel_fronts::NAMES.map(|name| (name.name, front(name)));
+    let fronts = FRONTS.iter().flat_map(|row| row.names().map(|name| (name, front(row).name(name))));
     for (name, mut command) in [("pummel", offered(command))].into_iter().chain(fronts) {
         for shell in SHELLS {
             let path = clap_complete::generate_to(shell, &mut command, name, folder)?;
@@ -148,18 +146,16 @@ fn offered(command: Command) -> Command {
 /// `pummel explain` as completions offer it: with the command lines that it takes in place of words of any kind.
 fn explained(explain: &Command, program: &Command) -> Command {
     let options = explain.get_arguments().filter(|arg| !arg.is_positional()).cloned();
-    let lines = EXPLAINED.into_iter().filter_map(|name| program.find_subcommand(name)).cloned();
+    let lines = known_fronts().filter_map(|name| program.find_subcommand(name)).cloned();
     let made = Command::new("explain").disable_help_subcommand(true).args(options).subcommands(lines);
     with_about(made, explain)
 }
 
 /// A command line in which `made` stands for each subcommand that follows the command line of another tool.
-fn with_fronts(command: Command, made: fn(FrontName) -> Command) -> Command {
-    command.mut_subcommands(|sub| {
-        match pummel_fronts::NAMES.into_iter().find(|front| front.name == sub.get_name()) {
-            Some(front) => with_about(made(front), &sub),
-            None => sub,
-        }
+fn with_fronts(command: Command, made: fn(&Front) -> Command) -> Command {
+    command.mut_subcommands(|sub| match FRONTS.iter().find(|front| front.name == sub.get_name()) {
+        Some(front) => with_about(made(front), &sub),
+        None => sub,
     })
 }
 
@@ -172,7 +168,7 @@ fn with_about(command: Command, described: &Command) -> Command {
 }
 
 /// A tool's command line as a page describes it: by the text of its help.
-fn described(front: FrontName) -> Command {
+fn described(front: &Front) -> Command {
     Command::new(front.name)
         .override_usage(format!("pummel {} [OPTIONS]", front.name))
         .disable_help_flag(true)
@@ -181,7 +177,7 @@ fn described(front: FrontName) -> Command {
 }
 
 /// The options of a tool's command line as far as completions need them.
-fn front(front: FrontName) -> Command {
+fn front(front: &Front) -> Command {
     let options = front.options.iter().map(|choice| {
         let name = choice.long.or_else(|| letter(choice.short?)).expect("an option has a name");
         let arg = Arg::new(name).action(match choice.takes {
@@ -207,10 +203,8 @@ fn letter(short: char) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
-    use crate::cli::Cli;
+    use crate::cli;
 
     #[test]
     fn the_synopsis_of_a_page_is_the_usage() {
@@ -241,7 +235,7 @@ mod tests {
     #[test]
     fn subcommands_complete_the_options_of_the_command_lines_behind_them() {
         let folder = tempfile::tempdir().unwrap();
-        completions(Cli::command(), folder.path()).unwrap();
+        completions(cli::command(), folder.path()).unwrap();
         let script = fs::read_to_string(folder.path().join("pummel.bash")).unwrap();
         let words_of = |path: &str| -> Vec<&str> {
             let begin = format!("{})", path.replace(' ', "__subcmd__"));
@@ -268,7 +262,7 @@ mod tests {
     #[test]
     fn words_of_commands_that_take_files_are_completed_as_files() {
         let folder = tempfile::tempdir().unwrap();
-        completions(Cli::command(), folder.path()).unwrap();
+        completions(cli::command(), folder.path()).unwrap();
         let bash = folder.path().join("pummel.bash");
         let completed = |words: &str| -> Vec<String> {
             let line = format!(
@@ -306,7 +300,7 @@ mod tests {
     #[test]
     fn the_page_of_a_front_has_the_text_of_its_help() {
         let folder = tempfile::tempdir().unwrap();
-        man(Cli::command(), folder.path()).unwrap();
+        man(cli::command(), folder.path()).unwrap();
         for (name, option) in
             [("mcperf", "\\-\\-num\\-conns"), ("memaslap", "\\-\\-win_size"), ("mutilate", "\\-\\-keysize")]
         {

@@ -1,6 +1,5 @@
-//! `pummel mutilate`: follows its command line, which asks for one run or several, or for an agent.
+//! Runs in the manner of mutilate: one, a search or a scan, over agents or without them, and its agents.
 
-use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
 #[cfg(feature = "agents")]
@@ -8,7 +7,6 @@ use std::net::Ipv4Addr;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use pummel_engine::clock;
 use pummel_engine::resolve::ConnectError;
 use pummel_engine::run::RunError;
 use pummel_engine::sys;
@@ -31,7 +29,6 @@ use crate::job::outlets::FrontFiles;
 use crate::job::provenance::PROGRAM;
 use crate::job::rate_search::{Tried, halving, steps};
 use crate::job::runner::{Dealing, NotRun, Runner};
-use crate::output::print;
 use crate::stderr::say;
 #[cfg(feature = "agents")]
 use pummel_fleet::agent::files::AllowedFiles;
@@ -53,12 +50,11 @@ use pummel_fronts::exit_status::Exit;
 #[cfg(feature = "agents")]
 use pummel_fronts::fleet::AgentAddress;
 use pummel_fronts::fleet::Fleet;
-use pummel_fronts::job::{Front, FrontInputs, Job, seed_of};
+use pummel_fronts::job::{Job, seed_of};
+use pummel_fronts::mutilate::NAME;
 use pummel_fronts::mutilate::report::{local_rate, order_statistic_us, rate, scan_header, scan_row};
 use pummel_fronts::mutilate::style::{FATAL, MutilateStyle, is_broken, line};
-use pummel_fronts::mutilate::{
-    AgentOptions, HELP, MutilateCommand, ProcessSettings, Refusal, Runs, Series, VERSION, read,
-};
+use pummel_fronts::mutilate::{AgentOptions, ProcessSettings, Runs, Series};
 use pummel_fronts::style::StyleOutput;
 #[cfg(feature = "agents")]
 use pummel_fronts::values;
@@ -72,25 +68,10 @@ const AGENT_PATIENCE_NS: Nanos = 10 * SECOND;
 #[cfg(feature = "agents")]
 const LAUNCH_PATIENCE_NS: Nanos = 60 * SECOND;
 
-/// Follows the words behind `program`, which is how the parser's errors begin.
-pub fn mutilate(program: &str, words: &[OsString], inputs: &FrontInputs) -> Exit {
-    let started = clock::now();
-    let cpus = sys::allowed_cpus().unwrap_or_default();
-    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
-    match read(words, inputs, &cpus) {
-        Ok(MutilateCommand::Help) => printed(HELP),
-        Ok(MutilateCommand::Version) => printed(VERSION),
-        Ok(MutilateCommand::Agent(asked)) => agent(&asked, &cpus),
-        Ok(MutilateCommand::Runs(runs)) => {
-            let style = MutilateStyle::new(&runs, started, introduction(&runs));
-            fleet_of(&runs).map_or_else(|exit| exit, |fleet| follow(&runs, fleet, style))
-        }
-        Err(Refusal::Words(text)) => {
-            say(format_args!("{program}: {text}"));
-            Exit::Other(1)
-        }
-        Err(Refusal::Fatal(text)) => fatal(text),
-    }
+/// Makes the runs of a command line that was read when the clock said `started`.
+pub fn follow_runs(runs: &Runs, started: Nanos) -> Exit {
+    let style = MutilateStyle::new(runs, started, introduction(runs));
+    fleet_of(runs).map_or_else(|exit| exit, |fleet| follow(runs, fleet, style))
 }
 
 /// The agents of a command line; `None` where it names none.
@@ -118,14 +99,15 @@ fn fleet_of(runs: &Runs) -> Result<Option<Fleet>, Exit> {
     }
 }
 
+/// An agent, which this build has not.
 #[cfg(not(feature = "agents"))]
-fn agent(_asked: &AgentOptions, _cpus: &[usize]) -> Exit {
+pub fn agent(_asked: &AgentOptions, _cpus: &[usize]) -> Exit {
     fatal("--agentmode (-A): this pummel was built without agents")
 }
 
 /// `-A`: waits for a master. It listens beyond the loopback addresses only with a token or TLS, by which it knows its peers.
 #[cfg(feature = "agents")]
-fn agent(asked: &AgentOptions, cpus: &[usize]) -> Exit {
+pub fn agent(asked: &AgentOptions, cpus: &[usize]) -> Exit {
     let served = agent_config(asked, cpus).and_then(|config| {
         let interrupts =
             sys::on_interrupt().map_err(|error| format!("signals cannot be handled: {error}"))?;
@@ -265,14 +247,6 @@ fn fatal(text: impl Display) -> Exit {
     FATAL
 }
 
-fn printed(text: &str) -> Exit {
-    match print(text.as_bytes()) {
-        Ok(()) => Exit::Complete,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Complete,
-        Err(error) => fatal(error),
-    }
-}
-
 /// Makes the runs of a command line, and writes what comes of them.
 fn follow<'a>(runs: &'a Runs, fleet: Option<Fleet>, mut style: MutilateStyle<'a>) -> Exit {
     let job = Job { fleet, ..runs.job.clone() };
@@ -346,7 +320,7 @@ impl Ran {
             plan: &self.plan,
             measurement: &self.measurement,
             summary: &self.summary,
-            front: Front::Mutilate.name(),
+            front: NAME,
             build: BUILD,
             ending: Ending::Open,
         }

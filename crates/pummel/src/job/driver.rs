@@ -49,7 +49,8 @@ use crate::terminal::terminal;
 use pummel_engine::run::inputs_of;
 use pummel_fronts::exit_status::Exit;
 use pummel_fronts::fleet::Fleet;
-use pummel_fronts::job::{Front, Job, UsageError};
+use pummel_fronts::job::{Job, UsageError};
+use pummel_fronts::native::FRONT;
 use pummel_fronts::outputs::ReportFormat;
 use pummel_fronts::outputs::files_of;
 use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
@@ -311,7 +312,7 @@ impl<'a> Driver<'a> {
         };
         let Driver { job, interrupts, files, outlets, inputs, observers, runner, shown, .. } = self;
         let stop = || interrupts.load(Ordering::Relaxed) > 0;
-        let front = job.front.name();
+        let front = job.front;
         let snapshot = observers.snapshot().cloned();
         let mut watching = Watching {
             plan: Cow::Borrowed(plan),
@@ -435,7 +436,7 @@ impl<'a> Driver<'a> {
             self.tell(style, Event::Notice(&words));
         }
         let summary = Summary::of(&measurement, plan);
-        let front = self.job.front.name();
+        let front = self.job.front;
         let ending = ending(self.job.front, refused.as_ref());
         let report =
             Report { plan, measurement: &measurement, summary: &summary, front, build: BUILD, ending };
@@ -469,7 +470,7 @@ impl<'a> Driver<'a> {
         };
         match calibration_store::load(backend.name(), unix_s(clock::wall())) {
             Stored::Valid(calibrated) => measurement.calibration = Some(*calibrated),
-            Stored::Stale if self.job.front == Front::Native => self.tell(style, Event::Notice(STALE)),
+            Stored::Stale if self.job.front == FRONT => self.tell(style, Event::Notice(STALE)),
             Stored::Stale | Stored::None => {}
         }
     }
@@ -505,7 +506,7 @@ fn leave_reason(files: ResultFiles, job: &Job, plan: &ValidPlan, error: &NotRun,
     let mut measurement = not_run(plan, error, job.fleet.as_ref());
     measurement.argv = told_command_line(plan);
     let summary = Summary::of(&measurement, plan);
-    let (front, ending) = (job.front.name(), ending(job.front, Some(error)));
+    let (front, ending) = (job.front, ending(job.front, Some(error)));
     let report = Report { plan, measurement: &measurement, summary: &summary, front, build: BUILD, ending };
     let printed = match job.outputs.format {
         _ if files.take_standard_output() => Ok(()),
@@ -519,12 +520,10 @@ fn leave_reason(files: ResultFiles, job: &Job, plan: &ValidPlan, error: &NotRun,
 }
 
 /// What the exit status of a run rests on beside its result. The statuses of other command lines are theirs.
-fn ending(front: Front, refused: Option<&NotRun>) -> Ending {
+fn ending(front: &str, refused: Option<&NotRun>) -> Ending {
     match (front, refused) {
-        (Front::Native, Some(NotRun::Here(RunError::Plan(_) | RunError::Tls(_)) | NotRun::Usage(_))) => {
-            Ending::Usage
-        }
-        (Front::Native, _) => sys::first_signal_number().map_or(Ending::OfResult, Ending::Signal),
+        (FRONT, Some(NotRun::Here(RunError::Plan(_) | RunError::Tls(_)) | NotRun::Usage(_))) => Ending::Usage,
+        (FRONT, _) => sys::first_signal_number().map_or(Ending::OfResult, Ending::Signal),
         _ => Ending::Open,
     }
 }

@@ -79,7 +79,7 @@ impl Observers {
         let identity = Identity {
             run: run_name.to_owned(),
             role: if job.fleet.is_some() { Role::Controller } else { Role::Run },
-            front: job.front.name(),
+            front: job.front,
         };
         let snapshot = SharedSnapshot::new(identity);
         {

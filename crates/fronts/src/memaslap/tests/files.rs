@@ -1,6 +1,7 @@
 //! Configuration files, and the Plan or the message that comes of each.
 
 use super::*;
+use crate::job::FrontInputs;
 
 /// The sample of the manual as it is rendered: indented, and with the ends of two comments on lines of their own.
 const SAMPLE: &str = "\
@@ -88,7 +89,7 @@ fn every_file_has_a_plan_or_a_message() {
     let front = FrontInputs::without_files(42);
     for (text, expected) in FILES {
         let open = |_: &Path| Ok(text.as_bytes().to_vec());
-        let inputs = MemaslapInputs { front: &front, home: None, cpus: &[3, 5], open: &open };
+        let inputs = Machine { inputs: &front, home: None, cpus: &[3, 5], open: &open };
         let words = ["-s", "a", "-F", "it"].map(str::to_owned);
         assert_eq!(meaning_of(read(words.into_iter(), &inputs)), *expected, "{text:?}");
     }
@@ -98,7 +99,7 @@ fn every_file_has_a_plan_or_a_message() {
 fn a_file_that_is_no_text_is_read_as_far_as_it_is() {
     let front = FrontInputs::without_files(42);
     let open = |_: &Path| Ok(b"key\n16 16 1 \xff\xfe\n\xff\n".to_vec());
-    let inputs = MemaslapInputs { front: &front, home: None, cpus: &[3, 5], open: &open };
+    let inputs = Machine { inputs: &front, home: None, cpus: &[3, 5], open: &open };
     let words = ["-s", "a", "-F", "it"].map(str::to_owned);
     assert_eq!(meaning_of(read(words.into_iter(), &inputs)), "keys 16-16; 1 remarks");
 }

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 
-use clap::CommandFactory;
-use pummel_tool::cli::{Cli, parse};
+use pummel_tool::cli::{self, parse};
 
 use commands::{Typed, false_words, of_page};
 use stage::{Scene, Stage};
@@ -100,7 +99,7 @@ fn every_command_of_every_page_runs() {
 
 #[test]
 fn every_option_that_a_page_names_with_its_command_is_one() {
-    let program = Cli::command();
+    let program = cli::command();
     let mut complaints = Vec::new();
     for page in pages() {
         let text = text_of(&page);
