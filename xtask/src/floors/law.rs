@@ -50,6 +50,8 @@ const TOOL: &[&str] = &[
     "job::style",
     "compat::mcperf::style compat::memaslap::style compat::mutilate::style job::outlets native::style",
     "job::driver",
+    "job::series",
+    "job::series_result",
     "compat::mcperf::command compat::memaslap::command compat::mutilate::command",
     "commands",
     "cli",

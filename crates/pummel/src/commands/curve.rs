@@ -6,11 +6,13 @@ use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Summary};
 use pummel_measure::uncertainty::Upper;
 
-use crate::commands::run_maker::SeriesEnd;
-use crate::commands::series::{CurveRunner, STATUSES, first_job, hidden_where_refused, prepared, series};
+use crate::commands::series::{Asked, Choice, PreparedSeries, STATUSES, ToldNames, hidden_where_refused};
 use crate::exit_status::{Exit, answer};
 use crate::job::FrontInputs;
+use crate::job::series::{Finished, SeriesEnd};
 use crate::native::{RunArgs, Typed};
+use pummel_report::curve::Point;
+use pummel_report::document::CurveDocument;
 
 /// Options of `pummel curve`.
 #[derive(Args, Clone, Debug)]
@@ -31,31 +33,49 @@ Example, which takes about two minutes:
 
 /// Measures at rates that are chosen one after the other.
 pub fn curve(args: &CurveArgs, inputs: &FrontInputs) -> Exit {
-    let (run, detection) = match prepared(&args.run, inputs, Some(1.0)) {
-        Ok(found) => found,
-        Err(error) => return answer(&error.into()),
-    };
-    // The first run is a closed loop; what its rate will be is not known yet.
-    let job = first_job(&run, inputs, &[None, Some(1.0)]);
-    series("curve", (&run, detection), inputs, job, |runner, job| place_points(runner, job.plan.seed))
+    match PreparedSeries::of(&args.run, inputs, Some(1.0), &CLOSED_LOOP_FIRST) {
+        Ok(prepared) => {
+            let choice =
+                PlacedPoints { seed: prepared.seed(), capacity: None, first: Vec::new(), points: Vec::new() };
+            prepared.follow("curve", inputs, choice)
+        }
+        Err(error) => answer(&error.into()),
+    }
 }
 
-fn place_points(runner: &mut CurveRunner<'_>, seed: u64) -> Result<(), SeriesEnd> {
-    runner.measure("peak", None)?;
-    let capacity = runner.last().map_or(0.0, |point| point.summary.totals.rate);
-    if capacity <= 0.0 {
-        return Err(SeriesEnd::Failed("the server completed nothing in a closed loop".to_owned().into()));
+/// The first run, which is a closed loop, and one like those that follow: what their rate will be is not known yet.
+pub const CLOSED_LOOP_FIRST: [Asked; 2] = [Asked::Rate("peak", None), Asked::Rate("curve", Some(1.0))];
+
+/// Points where the curve bends, after a closed loop.
+struct PlacedPoints {
+    seed: u64,
+    /// The rate of the closed loop, in requests per second; `None` before it was measured.
+    capacity: Option<f64>,
+    /// Rates that are left of those that do not depend on other points; the last one is next.
+    first: Vec<f64>,
+    points: Vec<CurvePoint>,
+}
+
+impl Choice for PlacedPoints {
+    fn next(&mut self) -> Result<Option<Asked>, SeriesEnd> {
+        let Some(capacity) = self.capacity else { return Ok(Some(CLOSED_LOOP_FIRST[0])) };
+        if capacity <= 0.0 {
+            return Err(SeriesEnd::Failed("the server completed nothing in a closed loop".to_owned().into()));
+        }
+        let next = self.first.pop().or_else(|| next_rate(&self.points, capacity));
+        Ok(next.map(|rate| Asked::Rate("curve", Some(rate))))
     }
-    let mut points = Vec::new();
-    let mut first = first_rates(capacity, seed);
-    while let Some(rate) = first.pop().or_else(|| next_rate(&points, capacity)) {
-        runner.measure("curve", Some(rate))?;
-        let point = runner.last().expect("a run was just made");
+
+    fn add(&mut self, _: Finished, point: &Point, _: &ToldNames<'_>, _: &mut CurveDocument) {
+        let Some(rate) = point.asked else {
+            let capacity = point.summary.totals.rate;
+            (self.capacity, self.first) = (Some(capacity), first_rates(capacity, self.seed));
+            return;
+        };
         // What was not carried has no steady quantile; it is the end of the curve.
         let value = if point.carried() { value_of(&point.summary) } else { None };
-        points.push(CurvePoint { rate, value: value.unwrap_or((f64::MAX, f64::MAX, f64::MAX)) });
+        self.points.push(CurvePoint { rate, value: value.unwrap_or((f64::MAX, f64::MAX, f64::MAX)) });
     }
-    Ok(())
 }
 
 /// The logarithm of p99 in nanoseconds, and those of the ends of its interval; `None` where p99 is not known.

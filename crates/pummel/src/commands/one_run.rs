@@ -3,7 +3,8 @@
 use pummel_logic::plan::Plan;
 
 use crate::job::UsageError;
-use crate::native::{RunArgs, Typed};
+use crate::job::trace_files::STDIN;
+use crate::native::{OutputArgs, RunArgs, Typed};
 
 /// An option of `pummel run`, and the reason why it has no meaning for several runs.
 pub type Refused = (&'static str, &'static str);
@@ -51,4 +52,38 @@ pub fn refuse_saved(
         }),
         None => Ok(()),
     }
+}
+
+/// Refuses the first form of a result that a series of runs does not have.
+///
+/// # Errors
+/// Returns [`UsageError::Missing`] with the option of the form.
+pub fn refuse_forms(args: &OutputArgs) -> Result<(), UsageError> {
+    let files = &args.files.0;
+    let parquet = files.parquet().map(|_| "--parquet".to_owned());
+    let mut of_one_run =
+        files.iter().filter(|(form, _)| !form.is_of_series()).map(|(form, _)| form.flag()).chain(parquet);
+    match of_one_run.next() {
+        Some(flag) => Err(UsageError::Missing(format!(
+            "'{flag}' is accepted with one run only, and this is a series of runs"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a plan that reads standard input where it is run several times.
+///
+/// # Errors
+/// Returns [`UsageError`] for such a plan: its first run would take all that there is to read.
+pub fn refuse_stdin(plan: &Plan) -> Result<(), UsageError> {
+    if plan.trace().is_some_and(|replay| replay.paths.iter().any(|path| path == STDIN)) {
+        return Err(UsageError::Value {
+            flag: "--trace".to_owned(),
+            value: STDIN.to_owned(),
+            accepted:
+                "expected a file: several runs are made, and the first would take all of standard input"
+                    .to_owned(),
+        });
+    }
+    Ok(())
 }

@@ -1,27 +1,27 @@
 //! `pummel run`: one run, or with `--repeat` several of one configuration and how far they differ.
 
 use clap::Args;
+use pummel_logic::plan::validate::ValidPlan;
 
 use crate::commands::detection::detected;
-use crate::commands::one_run::{Refused, refuse_options, refuse_saved};
-use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle, ServerCare, refuse_stdin};
-use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm, TextOf};
+use crate::commands::one_run::{Refused, refuse_forms, refuse_options, refuse_saved, refuse_stdin};
 use crate::commands::single;
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::provenance::told_command_line;
-use crate::job::{FrontInputs, Job, UsageError};
+use crate::job::series::{
+    Finished, RunSeries, SeriesEnd, SeriesRun, SeriesRunner, SeriesSide, SeriesState, SeriesStyle, ServerCare,
+};
+use crate::job::series_result::{ResultSeries, follow, prepare_files};
+use crate::job::style::{Style, StyleOutput};
+use crate::job::{FrontInputs, Job, UsageError, seed_of};
 use crate::native;
 use crate::native::{RunArgs, Typed};
-use crate::stderr::say;
 use crate::values;
 use crate::values::ValueError;
-use pummel_report::repetition;
 use pummel_report::repetition::Repetition;
-use pummel_report::view::repeated;
-use pummel_report::view::run::Wanted;
-use pummel_report::{markdown, page, text};
+use pummel_report::stored::ResultDocument;
 
 /// Most repetitions.
 const RUNS_MAX: u64 = 1_000;
@@ -81,19 +81,6 @@ fn repetitions(text: &str) -> Result<u32, ValueError> {
     values::count_within(text, 2, RUNS_MAX).map(|count| count as u32)
 }
 
-/// The forms of the result of repeated runs.
-const FORMS: [SeriesForm<Repetition>; 4] = [
-    ("json", repetition::json),
-    ("csv", repetition::csv),
-    ("report", page::render_repetition),
-    ("summary", markdown),
-];
-
-/// The runs for the page of a job or a comment.
-fn markdown(repetition: &Repetition) -> Vec<u8> {
-    markdown::render(&repeated::view(repetition, Wanted::Screen))
-}
-
 /// Makes the run, or the runs.
 pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
     let Some(count) = args.repeat.repeat else {
@@ -102,14 +89,9 @@ pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
             false => single::follow(&args.run, inputs),
         };
     };
-    let (typed, detection) = detected(&args.run, inputs);
-    let job = match job_of(&typed, inputs) {
-        Ok(job) => job,
-        Err(error) => return answer(&error.into()),
-    };
-    match repeat(args, count, (&job, detection)) {
-        Ok(exit) => exit,
-        Err(end) => end.exit(),
+    match job_of(&args.run, inputs) {
+        Ok((job, detection)) => repeat(args, count, &job, detection).unwrap_or_else(|exit| exit),
+        Err(error) => answer(&error.into()),
     }
 }
 
@@ -124,57 +106,64 @@ const REFUSED: [Refused; 7] = [
     ("--times", "the result of several runs has the response alone"),
 ];
 
-/// The job of the first run, without files of its own.
-fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
+/// The job of the first run, without files of its own, and what its servers were found to speak.
+fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<(Job, Detection), UsageError> {
     let accepted = "without --repeat only";
     refuse_options(typed, &REFUSED, accepted)?;
-    let job = native::run(typed, inputs)?;
-    refuse_saved(typed, &job.plan, &REFUSED, accepted)?;
+    refuse_forms(&typed.args.output)?;
+    let (typed, detection) = detected(typed, inputs);
+    let job = native::run(&typed, inputs)?;
+    refuse_saved(&typed, &job.plan, &REFUSED, accepted)?;
     refuse_stdin(&job.plan)?;
     check_here(&job)?;
-    Ok(Job { outputs: job.outputs.of_series(), ..job })
+    Ok((Job { outputs: job.outputs.of_series(), ..job }, detection))
 }
 
-fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)) -> Result<Exit, SeriesEnd> {
+/// Makes the runs. Returns the exit status also where nothing could be begun.
+fn repeat(args: &RunCommandArgs, count: u32, job: &Job, detection: Detection) -> Result<Exit, Exit> {
     let output = &args.run.args.output;
-    let mut driver = Driver::prepare(job, &Extras { detection, ..Extras::default() }, &SeriesStyle)
-        .map_err(SeriesEnd::Reported)?;
-    let files = SeriesFiles::prepare(output, &FORMS)?;
+    let driver = Driver::prepare(job, &Extras::default(), &SeriesStyle)?;
+    let files = prepare_files(output, &job.plan)?;
     let care = args.repeat.restart.clone().map_or(ServerCare::None, ServerCare::Restart);
     let restarted = Some(care != ServerCare::None);
-    let mut repetition = Repetition::new(&job.plan, told_command_line(&job.plan), count, restarted);
-    let mut maker = RunMaker::new(job.plan.clone(), care);
-    let mut end = None;
-    for number in 0..count {
-        let made = maker.make(&mut driver, job.plan.seed, number);
-        repetition.made_again = maker.made_again();
-        match made {
-            Ok(run) => {
-                if !output.quiet {
-                    say(format_args!("run {} of {count}: {}", number + 1, run.line()));
-                }
-                repetition.extend([run], maker.source().clone());
-            }
-            Err(why) => {
-                end = Some(why);
-                break;
-            }
-        }
-        if let Err(error) = files.checkpoint(&repetition) {
-            end = Some(error.into());
-            break;
-        }
+    let repetition = Repetition::new(&job.plan, told_command_line(&job.plan), count, restarted);
+    let side = SeriesSide::new(care, detection, false);
+    let runner = SeriesRunner::new(vec![driver], vec![side], output.quiet);
+    let mut series = RepeatedRuns { plan: &job.plan, repetition, style: SeriesStyle };
+    Ok(follow(&mut series, runner, files, output))
+}
+
+/// Runs of one plan, each with a seed of its own.
+struct RepeatedRuns<'a> {
+    plan: &'a ValidPlan,
+    repetition: Repetition,
+    style: SeriesStyle,
+}
+
+impl RunSeries for RepeatedRuns<'_> {
+    fn next_run(&mut self, _: &mut StyleOutput) -> Result<Option<SeriesRun>, SeriesEnd> {
+        let number = self.repetition.runs.len() as u32;
+        let run = || SeriesRun::new(self.plan, seed_of(self.plan.seed, number));
+        Ok((number < self.repetition.asked).then(run))
     }
-    driver.close_view();
-    let reason = end.as_ref().and_then(SeriesEnd::reason);
-    repetition.end(reason, matches!(end, Some(SeriesEnd::Interrupted)));
-    let is_told = SeriesEnd::says_all(end.as_ref(), repetition.runs.len());
-    let exit = end.map_or_else(|| Exit::of_status(repeated::headline(&repetition).status), SeriesEnd::exit);
-    let text = (!is_told).then_some(text::repetition as TextOf<_>);
-    let reports = Reports { text, markdown, json: repetition::json };
-    let exit = files.finish(output, &repetition, reports, exit);
-    match driver.close() {
-        Err(error) if exit != Exit::Interrupted => Ok(SeriesEnd::from(error).exit()),
-        _ => Ok(exit),
+
+    fn add(&mut self, finished: Finished, out: &mut StyleOutput) {
+        let (run, source) = finished.figures();
+        let Repetition { runs, asked, .. } = &self.repetition;
+        out.line(format_args!("run {} of {asked}: {}", runs.len() + 1, run.line()));
+        self.repetition.extend([run], source);
+    }
+
+    fn style(&mut self) -> &mut dyn Style {
+        &mut self.style
+    }
+}
+
+impl ResultSeries for RepeatedRuns<'_> {
+    fn result(&self, state: &SeriesState) -> ResultDocument {
+        let mut repetition = Box::new(self.repetition.clone());
+        repetition.made_again = state.made_again;
+        repetition.end(state.reason(), state.is_interrupted());
+        ResultDocument::Repeated(repetition)
     }
 }

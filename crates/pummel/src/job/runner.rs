@@ -28,14 +28,14 @@ pub enum Runner {
 }
 
 /// How the clients of a plan are dealt to processes.
-#[derive(Clone, Copy, Debug)]
-pub enum Dealing<'a> {
+#[derive(Clone, Debug)]
+pub enum Dealing {
     /// Clients that stay in this process to this process, all others evenly to the agents.
     Evenly,
     /// Whole groups of the plan, by their places in it, each with so many threads.
     ByGroups {
         /// The group of each agent; `None` for an agent that nothing is left for.
-        agents: &'a [Option<(usize, u32)>],
+        agents: Vec<Option<(usize, u32)>>,
         /// The group of this process, if it has one.
         own: Option<(usize, u32)>,
     },
@@ -70,6 +70,11 @@ impl fmt::Display for NotRun {
 }
 
 impl NotRun {
+    /// Whether the command line asks for what cannot be, so that nothing was tried.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, NotRun::Usage(_) | NotRun::Here(RunError::Plan(_) | RunError::Tls(_)))
+    }
+
     /// The reason, with a hint where there is one.
     pub fn obstacle(&self) -> Obstacle {
         match self {
@@ -162,7 +167,7 @@ impl Runner {
     pub fn run(
         &self,
         plan: &ValidPlan,
-        dealing: Dealing<'_>,
+        dealing: &Dealing,
         inputs: &Inputs,
         watch: &mut dyn Watch,
         stop: &dyn Fn() -> bool,
@@ -177,7 +182,7 @@ impl Runner {
             Runner::Agents(connected) => {
                 let shares = match dealing {
                     Dealing::Evenly => connected.share(plan)?,
-                    Dealing::ByGroups { agents, own } => Shares::of_groups(plan, agents, own),
+                    Dealing::ByGroups { agents, own } => Shares::of_groups(plan, agents, *own),
                 };
                 Ok(connected.run(plan, shares, inputs, watch, stop)?)
             }

@@ -8,9 +8,9 @@ use pummel_measure::compare::RUNS_MAX;
 
 use super::common_options::CommonOptions;
 use super::words::split;
-use crate::commands::one_run::{Refused, refuse_options, refuse_saved};
-use crate::commands::run_maker::{ServerCare, refuse_stdin};
+use crate::commands::one_run::{Refused, refuse_options, refuse_saved, refuse_stdin};
 use crate::job::detection::Detection;
+use crate::job::series::ServerCare;
 use crate::job::{FrontInputs, Job, Outputs, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};

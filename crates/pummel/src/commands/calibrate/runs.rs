@@ -164,7 +164,7 @@ impl<'a> Runs<'a> {
         let mut style = Silent { keeps, service_ns: Vec::new() };
         let mut driver =
             Driver::prepare(&job, &Extras::default(), &style).map_err(NotCalibrated::Reported)?;
-        let measurement = match driver.run(&job.plan, Dealing::Evenly, &mut style) {
+        let measurement = match driver.run(&job.plan, &Dealing::Evenly, &mut style) {
             Ok(measurement) => measurement,
             Err(NotRun::Interrupted) => return Err(NotCalibrated::Interrupted),
             Err(why) => return Err(NotCalibrated::Failed(why.to_string())),

@@ -452,8 +452,8 @@ impl SeriesRunner<'_, '_, '_> {
         }
         shared.plan = with_seed_of(shared.plan, self.made);
         self.made += 1;
-        let dealing = Dealing::ByGroups { agents: &shared.agents, own: shared.own };
-        let measurement = self.driver.run(&shared.plan, dealing, self.style)?;
+        let dealing = Dealing::ByGroups { agents: shared.agents, own: shared.own };
+        let measurement = self.driver.run(&shared.plan, &dealing, self.style)?;
         let summary = Summary::of(&measurement, &shared.plan);
         Ok(Ran { plan: shared.plan, measurement, summary })
     }
