@@ -47,6 +47,7 @@ const TOOL: &[&str] = &[
     "agent",
     "commands::agent controller",
     "job::runner",
+    "job::server_program",
     "job::style",
     "compat::mcperf::style compat::memaslap::style compat::mutilate::style job::outlets native::style",
     "job::driver",

@@ -6,10 +6,11 @@ use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Summary};
 use pummel_measure::uncertainty::Upper;
 
-use crate::commands::series::{Asked, Choice, PreparedSeries, STATUSES, ToldNames, hidden_where_refused};
+use crate::commands::series::{Asked, Choice, PreparedSeries, STATUSES, hidden_where_refused};
 use crate::exit_status::{Exit, answer};
 use crate::job::FrontInputs;
-use crate::job::series::{Finished, SeriesEnd};
+use crate::job::runner::NotRun;
+use crate::job::series::Finished;
 use crate::native::{RunArgs, Typed};
 use pummel_report::curve::Point;
 use pummel_report::document::CurveDocument;
@@ -57,16 +58,16 @@ struct PlacedPoints {
 }
 
 impl Choice for PlacedPoints {
-    fn next(&mut self) -> Result<Option<Asked>, SeriesEnd> {
+    fn next(&mut self) -> Result<Option<Asked>, NotRun> {
         let Some(capacity) = self.capacity else { return Ok(Some(CLOSED_LOOP_FIRST[0])) };
         if capacity <= 0.0 {
-            return Err(SeriesEnd::Failed("the server completed nothing in a closed loop".to_owned().into()));
+            return Err(NotRun::Server("the server completed nothing in a closed loop".to_owned().into()));
         }
         let next = self.first.pop().or_else(|| next_rate(&self.points, capacity));
         Ok(next.map(|rate| Asked::Rate("curve", Some(rate))))
     }
 
-    fn add(&mut self, _: Finished, point: &Point, _: &ToldNames<'_>, _: &mut CurveDocument) {
+    fn add(&mut self, _: Finished, point: &Point, _: &dyn Fn(&str) -> String, _: &mut CurveDocument) {
         let Some(rate) = point.asked else {
             let capacity = point.summary.totals.rate;
             (self.capacity, self.first) = (Some(capacity), first_rates(capacity, self.seed));
@@ -91,4 +92,54 @@ fn value_of(summary: &Summary) -> Option<(f64, f64, f64)> {
         Some(Upper::Unanswered | Upper::Open) | None => value,
     };
     Some((log(value), log(low), log(high)))
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_measure::measurement::Keep;
+    use pummel_report::example::Run;
+
+    use super::*;
+    use crate::job::series::SeriesRun;
+    use crate::job::series::tests::{finished, plan};
+
+    /// A point of a run at a rate that completed so many requests per second.
+    fn point(asked: Option<f64>, rate: f64) -> Point {
+        let mut summary = Run::new(Keep::Figures).report(|report| report.summary.clone());
+        summary.totals.rate = rate;
+        Point { role: "curve", asked, level: None, seed: 1, due_s: 2.0, wrong_values: None, summary }
+    }
+
+    fn add(points: &mut PlacedPoints, point: &Point) {
+        let plan = plan();
+        let finished = finished(&SeriesRun::new(&plan, 1));
+        let mut curve = CurveDocument::new("curve", &plan, Vec::new());
+        points.add(finished, point, &str::to_owned, &mut curve);
+    }
+
+    fn new() -> PlacedPoints {
+        PlacedPoints { seed: 1, capacity: None, first: Vec::new(), points: Vec::new() }
+    }
+
+    #[test]
+    fn a_curve_begins_in_closed_loop_and_has_rates_below_its_rate() {
+        let mut points = new();
+        assert_eq!(points.next().expect("a run"), Some(Asked::Rate("peak", None)));
+        add(&mut points, &point(None, 1_000.0));
+        let mut rates = Vec::new();
+        while let Some(Asked::Rate("curve", Some(rate))) = points.next().expect("a run or none") {
+            rates.push(rate);
+            add(&mut points, &point(Some(rate), rate));
+        }
+        assert!((12..=20).contains(&rates.len()), "{rates:?}");
+        assert!(rates.iter().all(|rate| (1.0..=900.1).contains(rate)), "{rates:?}");
+    }
+
+    #[test]
+    fn a_closed_loop_without_a_reply_has_no_curve() {
+        let mut points = new();
+        add(&mut points, &point(None, 0.0));
+        let end = points.next().expect_err("there is no rate");
+        assert_eq!(end.to_string(), "the server completed nothing in a closed loop");
+    }
 }

@@ -1,10 +1,12 @@
 //! What is asked of one run alone, and refused where several are judged together: by an option, or by a field of a saved plan.
 
+use clap::Arg;
 use pummel_logic::plan::Plan;
 
 use crate::job::UsageError;
 use crate::job::trace_files::STDIN;
 use crate::native::{OutputArgs, RunArgs, Typed};
+use pummel_report::forms::FORMS;
 
 /// An option of `pummel run`, and the reason why it has no meaning for several runs.
 pub type Refused = (&'static str, &'static str);
@@ -30,6 +32,17 @@ pub fn refuse_options(typed: &Typed<RunArgs>, refused: &[Refused], accepted: &st
         Some((flag, why)) => Err(UsageError::Missing(format!("'{flag}' is accepted {accepted}: {why}"))),
         None => Ok(()),
     }
+}
+
+/// An option as the help of a series shows it: the refused ones are hidden, with others that are accepted only together with
+/// refused ones, and the forms that the result of a series does not have.
+pub fn hidden_where_refused(arg: Arg, refused: &[Refused], others: &[&str]) -> Arg {
+    let is_refused = arg.get_long().is_some_and(|name| {
+        let is_form = FORMS.iter().any(|form| form.name == name && !form.is_of_series());
+        let is_named = refused.iter().any(|(flag, _)| flag.trim_start_matches('-') == name);
+        is_named || is_form || name == "parquet" || others.contains(&name)
+    });
+    if is_refused { arg.hide(true) } else { arg }
 }
 
 /// Refuses a saved plan that asks for what one of these options asks for. `plan` is what the options mean.

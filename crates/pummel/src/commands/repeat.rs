@@ -10,11 +10,10 @@ use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::provenance::told_command_line;
-use crate::job::series::{
-    Finished, RunSeries, SeriesEnd, SeriesRun, SeriesRunner, SeriesSide, SeriesState, SeriesStyle, ServerCare,
-};
-use crate::job::series_result::{ResultSeries, follow, prepare_files};
-use crate::job::style::{Style, StyleOutput};
+use crate::job::runner::NotRun;
+use crate::job::series::{Finished, RunSeries, SeriesRun, SeriesSide, SeriesState, SeriesStyle, ServerCare};
+use crate::job::series_result::{ResultSeries, follow};
+use crate::job::style::StyleOutput;
 use crate::job::{FrontInputs, Job, UsageError, seed_of};
 use crate::native;
 use crate::native::{RunArgs, Typed};
@@ -123,39 +122,33 @@ fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<(Job, Detectio
 fn repeat(args: &RunCommandArgs, count: u32, job: &Job, detection: Detection) -> Result<Exit, Exit> {
     let output = &args.run.args.output;
     let driver = Driver::prepare(job, &Extras::default(), &SeriesStyle)?;
-    let files = prepare_files(output, &job.plan)?;
     let care = args.repeat.restart.clone().map_or(ServerCare::None, ServerCare::Restart);
     let restarted = Some(care != ServerCare::None);
     let repetition = Repetition::new(&job.plan, told_command_line(&job.plan), count, restarted);
     let side = SeriesSide::new(care, detection, false);
-    let runner = SeriesRunner::new(vec![driver], vec![side], output.quiet);
-    let mut series = RepeatedRuns { plan: &job.plan, repetition, style: SeriesStyle };
-    Ok(follow(&mut series, runner, files, output))
+    let mut series = RepeatedRuns { plan: &job.plan, repetition };
+    Ok(follow(&mut series, vec![driver], vec![side], output))
 }
 
 /// Runs of one plan, each with a seed of its own.
 struct RepeatedRuns<'a> {
     plan: &'a ValidPlan,
     repetition: Repetition,
-    style: SeriesStyle,
 }
 
 impl RunSeries for RepeatedRuns<'_> {
-    fn next_run(&mut self, _: &mut StyleOutput) -> Result<Option<SeriesRun>, SeriesEnd> {
+    fn next_run(&mut self, _: &mut StyleOutput) -> Result<Option<SeriesRun>, NotRun> {
         let number = self.repetition.runs.len() as u32;
         let run = || SeriesRun::new(self.plan, seed_of(self.plan.seed, number));
         Ok((number < self.repetition.asked).then(run))
     }
 
-    fn add(&mut self, finished: Finished, out: &mut StyleOutput) {
+    fn add(&mut self, finished: Finished, out: &mut StyleOutput) -> Result<(), NotRun> {
         let (run, source) = finished.figures();
         let Repetition { runs, asked, .. } = &self.repetition;
         out.line(format_args!("run {} of {asked}: {}", runs.len() + 1, run.line()));
         self.repetition.extend([run], source);
-    }
-
-    fn style(&mut self) -> &mut dyn Style {
-        &mut self.style
+        Ok(())
     }
 }
 
@@ -165,5 +158,34 @@ impl ResultSeries for RepeatedRuns<'_> {
         repetition.made_again = state.made_again;
         repetition.end(state.reason(), state.is_interrupted());
         ResultDocument::Repeated(repetition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_measure::measurement::Status;
+
+    use super::*;
+    use crate::job::series::tests::{asked, interrupted, plan};
+
+    #[test]
+    fn each_run_has_a_seed_of_its_own_and_the_result_counts_the_runs() {
+        let plan = plan();
+        let repetition = Repetition::new(&plan, Vec::new(), 3, Some(false));
+        let mut series = RepeatedRuns { plan: &plan, repetition };
+        let result = |series: &RepeatedRuns<'_>, state: &SeriesState| {
+            let ResultDocument::Repeated(result) = series.result(state) else { panic!("repeated runs") };
+            (result.runs.len(), result.status, result.reason, result.made_again)
+        };
+        let first = asked(&mut series, 2);
+        assert_eq!(
+            result(&series, &interrupted()),
+            (2, Status::Interrupted, Some("interrupted".to_owned()), 0)
+        );
+        let runs = [first, asked(&mut series, 9)].concat();
+        let seeds: Vec<u64> = runs.iter().map(|run| run.plan.seed).collect();
+        assert_eq!(seeds, [0, 1, 2].map(|number| seed_of(plan.seed, number)));
+        let state = SeriesState { made: 3, made_again: 2, is_over: true, end: None };
+        assert_eq!(result(&series, &state), (3, Status::Complete, None, 2));
     }
 }

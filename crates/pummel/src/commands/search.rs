@@ -7,12 +7,11 @@ use pummel_measure::rate_search::{Ask, NoRate, RateSearch, Recovery, Role, Seen}
 use pummel_measure::uncertainty::Windows;
 
 use crate::commands::curve::CLOSED_LOOP_FIRST;
-use crate::commands::series::{Asked, Choice, PreparedSeries, ToldNames, hidden_where_refused};
+use crate::commands::series::{Asked, Choice, PreparedSeries, hidden_where_refused};
 use crate::exit_status::{Exit, answer};
 use crate::job::FrontInputs;
-use crate::job::hints::Obstacle;
 use crate::job::runner::NotRun;
-use crate::job::series::{Finished, SeriesEnd};
+use crate::job::series::Finished;
 use crate::native::{RunArgs, Typed};
 use crate::values::{self, ValueError};
 use pummel_report::curve::Point;
@@ -97,23 +96,29 @@ struct Searching {
 }
 
 impl Choice for Searching {
-    fn next(&mut self) -> Result<Option<Asked>, SeriesEnd> {
-        while let Some(ask) = self.search.next() {
-            self.asked = Some(ask);
-            match (ask.role, ask.rate, self.search.answer().rate) {
-                // The server is overloaded, and the run goes on at the answer.
-                (Role::Overload, Some(overload), Some(rate)) => {
-                    let stretches = [(ask.role.name(), overload), (AFTER, rate)];
-                    return Ok(Some(Asked::InTurn(stretches, OVERLOAD_NS)));
-                }
-                (Role::Overload, ..) => self.skip(),
-                _ => return Ok(Some(Asked::Rate(ask.role.name(), ask.rate))),
-            }
+    fn next(&mut self) -> Result<Option<Asked>, NotRun> {
+        if let Some(Ask { role: Role::Overload, .. }) = self.asked.take() {
+            self.search.handle(&Seen::default());
         }
-        Ok(None)
+        self.asked = self.search.next();
+        let Some(ask) = self.asked else { return Ok(None) };
+        Ok(match (ask.role, ask.rate, self.search.answer().rate) {
+            // The server is overloaded, and the run goes on at the answer.
+            (Role::Overload, Some(overload), Some(rate)) => {
+                Some(Asked::InTurn([(ask.role.name(), overload), (AFTER, rate)], OVERLOAD_NS))
+            }
+            (Role::Overload, ..) => None,
+            _ => Some(Asked::Rate(ask.role.name(), ask.rate)),
+        })
     }
 
-    fn add(&mut self, finished: Finished, point: &Point, names: &ToldNames<'_>, curve: &mut CurveDocument) {
+    fn add(
+        &mut self,
+        finished: Finished,
+        point: &Point,
+        told: &dyn Fn(&str) -> String,
+        curve: &mut CurveDocument,
+    ) {
         let Some(ask) = self.asked else { return };
         let windows = finished.measurement.windows.as_ref();
         let mut recovery = None;
@@ -121,36 +126,24 @@ impl Choice for Searching {
             self.overload = ask.rate;
             let both = self.before.as_ref().zip(windows);
             recovery = both.and_then(|(before, whole)| Recovery::of(before, whole, OVERLOAD_NS));
-            self.skip();
         } else {
             self.search.handle(&Seen::of(&finished.measurement, &point.summary, point.carried()));
         }
         if ask.role == Role::Confirm {
             self.before = finished.measurement.windows;
         }
-        (curve.found_rate, curve.search) = (self.search.answer().rate, Some(self.found(names, recovery)));
-    }
-
-    fn skip(&mut self) {
-        self.search.handle(&Seen::default());
-    }
-
-    fn explained(&self, end: SeriesEnd) -> SeriesEnd {
-        match self.asked {
-            Some(ask) if ask.role == Role::Overload => beyond_answer(end, ask),
-            _ => end,
-        }
+        (curve.found_rate, curve.search) = (self.search.answer().rate, Some(self.found(told, recovery)));
     }
 }
 
 impl Searching {
     /// The results so far, with the names that the results tell.
-    fn found(&self, names: &ToldNames<'_>, recovery: Option<Recovery>) -> CurveSearch {
+    fn found(&self, told: &dyn Fn(&str) -> String, recovery: Option<Recovery>) -> CurveSearch {
         let mut answer = self.search.answer().clone();
         let mut generator = self.search.generator().cloned();
         let reasons = answer.reason.iter_mut().flat_map(NoRate::names_mut);
         for name in reasons.chain(generator.iter_mut().flat_map(Cause::names_mut)) {
-            *name = names.told(name);
+            *name = told(name);
         }
         CurveSearch {
             closed_loop_rate: self.search.capacity(),
@@ -162,33 +155,27 @@ impl Searching {
     }
 }
 
-/// The end of a search whose answer is known and stays, although the run with the overload failed.
-fn beyond_answer(why: SeriesEnd, ask: Ask) -> SeriesEnd {
-    let rate = ask.rate.unwrap_or_default();
-    let Obstacle { reason, hint, .. } = match why {
-        SeriesEnd::Failed(why) => why,
-        SeriesEnd::NotRun(why) if !why.is_usage() && !matches!(why, NotRun::Interrupted) => why.obstacle(),
-        why => return why,
-    };
-    let reason = format!(
-        "the answer was known when the server was overloaded, with {rate:.0} requests per second, and the run with that \
-         overload failed: {reason}"
-    );
-    SeriesEnd::Failed(Obstacle { reason, shown: None, hint })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::series::SeriesRun;
+    use crate::job::series::tests::{finished, plan};
 
     #[test]
-    fn a_server_that_fails_in_the_overload_is_named_and_fails_the_search() {
-        let ask = Ask { role: Role::Overload, rate: Some(900.0) };
-        let why = beyond_answer(SeriesEnd::Failed("a:1: connection refused".to_owned().into()), ask);
-        let SeriesEnd::Failed(Obstacle { reason: said, .. }) = why else { panic!("it failed") };
-        assert!(said.contains("overloaded, with 900 requests"), "{said}");
-        assert!(said.ends_with("a:1: connection refused"), "{said}");
-        assert!(beyond_answer(NotRun::Interrupted.into(), ask).is_interruption());
+    fn a_search_begins_in_closed_loop_and_its_result_names_that_rate() {
+        let plan = plan();
+        let search = RateSearch::new(1, None);
+        let mut searching = Searching { search, asked: None, before: None, overload: None };
+        assert_eq!(searching.next().expect("a run"), Some(Asked::Rate("peak", None)));
+        let finished = finished(&SeriesRun::new(&plan, 1));
+        let (summary, due_s) = (finished.summary.clone(), f64::INFINITY);
+        let point =
+            Point { role: "peak", asked: None, level: None, seed: 1, due_s, wrong_values: None, summary };
+        let mut curve = CurveDocument::new("search", &plan, Vec::new());
+        searching.add(finished, &point, &str::to_owned, &mut curve);
+        let found = curve.search.expect("a search");
+        assert_eq!((curve.found_rate, found.closed_loop_rate), (None, point.summary.totals.rate));
+        assert!(matches!(searching.next(), Ok(Some(Asked::Rate("search", Some(_))))));
     }
 
     #[test]

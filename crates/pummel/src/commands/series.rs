@@ -11,18 +11,19 @@ use pummel_measure::reason::Reason;
 use pummel_measure::summary::Summary;
 
 use crate::commands::detection::detected;
-use crate::commands::one_run::{refuse_forms, refuse_stdin};
+use crate::commands::one_run;
+use crate::commands::one_run::{Refused, refuse_forms, refuse_options, refuse_stdin};
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::fleet::Fleet;
 use crate::job::provenance::told_command_line;
+use crate::job::runner::NotRun;
 use crate::job::series::{
-    Finished, RunSeries, SeriesEnd, SeriesRun, SeriesRunner, SeriesSide, SeriesState, SeriesStyle,
-    ServerCare, is_whole,
+    Finished, RunSeries, SeriesRun, SeriesSide, SeriesState, SeriesStyle, ServerCare, is_whole,
 };
-use crate::job::series_result::{ResultSeries, follow, prepare_files};
-use crate::job::style::{Style, StyleOutput};
+use crate::job::series_result::{ResultSeries, follow};
+use crate::job::style::StyleOutput;
 use crate::job::{FrontInputs, Job, UsageError, seed_of};
 use crate::native;
 use crate::native::typed_rate::TypedRate;
@@ -33,7 +34,6 @@ use pummel_report::anonymous;
 use pummel_report::curve;
 use pummel_report::curve::Point;
 use pummel_report::document::{CurveDocument, CurveRun};
-use pummel_report::forms::FORMS;
 use pummel_report::stored::ResultDocument;
 
 /// Options of `pummel scan`.
@@ -162,7 +162,7 @@ fn over(text: &str) -> Result<Over, ValueError> {
 /// Measures at every rate, or at every level.
 pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
     match prepared_scan(args, inputs) {
-        Ok((prepared, asked)) => prepared.follow("scan", inputs, Listed(asked)),
+        Ok((prepared, asked)) => prepared.follow("scan", inputs, asked),
         Err(error) => answer(&error.into()),
     }
 }
@@ -197,11 +197,9 @@ fn prepared_scan(
 const SCAN_ROLE: &str = "scan";
 
 /// A choice that was made before the first run.
-struct Listed(VecDeque<Asked>);
-
-impl Choice for Listed {
-    fn next(&mut self) -> Result<Option<Asked>, SeriesEnd> {
-        Ok(self.0.pop_front())
+impl Choice for VecDeque<Asked> {
+    fn next(&mut self) -> Result<Option<Asked>, NotRun> {
+        Ok(self.pop_front())
     }
 }
 
@@ -224,7 +222,8 @@ pub enum Asked {
     /// A run in closed loop at so many of what a scan changes.
     Level(Kind, u32),
     /// One run without a warm-up at two rates, each with its role, without a pause between them: the first for so many
-    /// nanoseconds, the second for as long as a run of the command line. It is never the first run.
+    /// nanoseconds, the second for as long as a run of the command line. It is never the first run, and what is known stays known
+    /// where it fails. It is left out where the load cannot change its rate.
     InTurn([(&'static str, f64); 2], Nanos),
 }
 
@@ -244,42 +243,17 @@ pub trait Choice {
     /// The next run; `None` where there are enough.
     ///
     /// # Errors
-    /// Returns [`SeriesEnd`] when the runs so far allow none.
-    fn next(&mut self) -> Result<Option<Asked>, SeriesEnd>;
+    /// Returns [`NotRun`] when the runs so far allow none.
+    fn next(&mut self) -> Result<Option<Asked>, NotRun>;
 
-    /// Takes the run that was chosen last, with its last point. `curve` keeps what it shows, with the `names` that results tell.
+    /// Takes the run that was chosen last, with its last point. `curve` keeps what it shows, in sentences as `told` makes them.
     fn add(
         &mut self,
         _finished: Finished,
         _point: &Point,
-        _names: &ToldNames<'_>,
+        _told: &dyn Fn(&str) -> String,
         _curve: &mut CurveDocument,
     ) {
-    }
-
-    /// Notes that the run that was chosen last is not made, since the load cannot change its rate.
-    fn skip(&mut self) {}
-
-    /// The end of the series as it is told.
-    fn explained(&self, end: SeriesEnd) -> SeriesEnd {
-        end
-    }
-}
-
-/// The names that results tell: others than those of the machines, where the plan wants them anonymous.
-pub struct ToldNames<'a> {
-    /// The plan of the first run.
-    plan: &'a Plan,
-    /// Names of the agents of the last run; before it, the names by which they are to be reached.
-    agents: Vec<String>,
-    /// Names of the network cards of the last run.
-    cards: Vec<String>,
-}
-
-impl ToldNames<'_> {
-    /// A sentence about a run as the results tell it.
-    pub fn told(&self, sentence: &str) -> String {
-        anonymous::sentence(sentence, self.plan, &self.agents, &self.cards)
     }
 }
 
@@ -325,14 +299,11 @@ impl PreparedSeries {
     pub fn follow(self, command: &'static str, inputs: &FrontInputs, choice: impl Choice) -> Exit {
         let PreparedSeries { typed, detection, job } = self;
         let output = &typed.args.output;
-        let prepared = Driver::prepare(&job, &Extras::default(), &SeriesStyle);
-        let (driver, files) =
-            match prepared.and_then(|driver| Ok((driver, prepare_files(output, &job.plan)?))) {
-                Ok(prepared) => prepared,
-                Err(exit) => return exit,
-            };
+        let driver = match Driver::prepare(&job, &Extras::default(), &SeriesStyle) {
+            Ok(driver) => driver,
+            Err(exit) => return exit,
+        };
         let side = SeriesSide::new(ServerCare::None, detection, false);
-        let runner = SeriesRunner::new(vec![driver], vec![side], output.quiet);
         let agents = job.fleet.as_ref().map(Fleet::agent_names).unwrap_or_default();
         let mut series = CurveSeries {
             choice,
@@ -341,10 +312,11 @@ impl PreparedSeries {
             inputs: FrontInputs { seed: job.plan.seed, ..inputs.clone() },
             asked: None,
             curve: CurveDocument::new(command, &job.plan, told_command_line(&job.plan)),
-            names: ToldNames { plan: &job.plan, agents, cards: Vec::new() },
-            style: SeriesStyle,
+            plan: &job.plan,
+            agents,
+            cards: Vec::new(),
         };
-        follow(&mut series, runner, files, output)
+        follow(&mut series, vec![driver], vec![side], output)
     }
 }
 
@@ -356,26 +328,34 @@ struct CurveSeries<'a, C> {
     /// The run that was asked for last.
     asked: Option<Asked>,
     curve: CurveDocument,
-    names: ToldNames<'a>,
-    style: SeriesStyle,
+    /// The plan of the first run.
+    plan: &'a Plan,
+    /// Names of the agents of the last run; before it, the names by which they are to be reached.
+    agents: Vec<String>,
+    /// Names of the network cards of the last run.
+    cards: Vec<String>,
 }
 
 impl<C: Choice> RunSeries for CurveSeries<'_, C> {
-    fn next_run(&mut self, out: &mut StyleOutput) -> Result<Option<SeriesRun>, SeriesEnd> {
+    fn next_run(&mut self, out: &mut StyleOutput) -> Result<Option<SeriesRun>, NotRun> {
         while let Some(asked) = self.choice.next()? {
-            let plan = match asked {
-                Asked::InTurn(stretches, first_ns) => self.plan_in_turn(stretches, first_ns),
-                _ => Ok(native::run(&asked.options(self.typed), &self.inputs)?.plan),
+            let seed = seed_of(self.inputs.seed, self.curve.runs.len() as u32);
+            self.asked = Some(asked);
+            let Asked::InTurn(stretches, first_ns) = asked else {
+                let plan = native::run(&asked.options(self.typed), &self.inputs)?.plan;
+                return Ok(Some(SeriesRun::new(&plan, seed)));
             };
-            match plan {
+            match self.plan_in_turn(stretches, first_ns) {
                 Ok(plan) => {
-                    self.asked = Some(asked);
-                    let seed = seed_of(self.inputs.seed, self.curve.runs.len() as u32);
-                    return Ok(Some(SeriesRun::new(&plan, seed)));
+                    let preface = Some(format!(
+                        "the answer was known when the server was overloaded, with {:.0} requests per second, and the run \
+                         with that overload failed",
+                        stretches[0].1
+                    ));
+                    return Ok(Some(SeriesRun { preface, ..SeriesRun::new(&plan, seed) }));
                 }
                 Err(why) => {
                     out.error(format!("overload: not made, since this load cannot change its rate: {why}\n"));
-                    self.choice.skip();
                 }
             }
         }
@@ -388,39 +368,34 @@ impl<C: Choice> RunSeries for CurveSeries<'_, C> {
         is_whole(plan, measurement) || measurement.reason == Some(Reason::NothingDue)
     }
 
-    fn add(&mut self, finished: Finished, out: &mut StyleOutput) {
+    fn add(&mut self, finished: Finished, out: &mut StyleOutput) -> Result<(), NotRun> {
         let asked = self.asked.take().expect("a run was asked for");
         if let (Asked::Rate(_, Some(_)), Some(group)) = (asked, finished.plan.groups.first()) {
             self.curve.arrivals = group.arrivals.to_string();
         }
+        let told = |sentence: &str| anonymous::sentence(sentence, self.plan, &self.agents, &self.cards);
         let mut points = points_of(asked, &finished);
         for point in &mut points {
             for name in point.summary.verdict.cause.names_mut() {
-                *name = self.names.told(name);
+                *name = told(name);
             }
             let run = point.document();
             out.line(line_of(&run));
             curve::push(&mut self.curve, run);
         }
         if let Some(point) = points.last() {
-            self.choice.add(finished, point, &self.names, &mut self.curve);
+            self.choice.add(finished, point, &told, &mut self.curve);
         }
-    }
-
-    fn explained(&self, end: SeriesEnd) -> SeriesEnd {
-        self.choice.explained(end)
-    }
-
-    fn style(&mut self) -> &mut dyn Style {
-        &mut self.style
+        Ok(())
     }
 }
 
 impl<C: Choice> ResultSeries for CurveSeries<'_, C> {
     fn result(&self, state: &SeriesState) -> ResultDocument {
+        let told = |reason: String| anonymous::sentence(&reason, self.plan, &self.agents, &self.cards);
         ResultDocument::Series(Box::new(CurveDocument {
             status: state.status(),
-            reason: state.reason().map(|reason| self.names.told(&reason)),
+            reason: state.reason().map(told),
             made_again: state.made_again,
             ..self.curve.clone()
         }))
@@ -431,7 +406,7 @@ impl<C> CurveSeries<'_, C> {
     /// Keeps what a run, also one that failed, knew of its agents, its servers and its machine.
     fn note_surroundings(&mut self, measurement: &Measurement) {
         if let Some(agents) = &measurement.agents {
-            self.names.agents = agents.members.iter().map(|member| member.name.clone()).collect();
+            self.agents = agents.members.iter().map(|member| member.name.clone()).collect();
         }
         let servers = measurement.evidence.iter().flat_map(|evidence| &evidence.servers);
         let readings = servers.filter_map(|server| server.reading.as_ref());
@@ -444,7 +419,7 @@ impl<C> CurveSeries<'_, C> {
         self.curve.agents = measurement.agents.as_ref().map_or(0, |agents| agents.members.len());
         let machines = measurement.evidence.iter().flat_map(|evidence| &evidence.machines);
         let cards = machines.flat_map(|machine| &machine.network).flat_map(|network| &network.cards);
-        self.names.cards = cards.map(|card| card.name.clone()).collect();
+        self.cards = cards.map(|card| card.name.clone()).collect();
     }
 
     /// The plan of a run at two rates, or the reason why there is none: some loads cannot change their rate.
@@ -476,17 +451,16 @@ impl<C> CurveSeries<'_, C> {
 
 /// The points of a run, one for each stretch of it.
 fn points_of(asked: Asked, finished: &Finished) -> Vec<Point> {
-    let Finished { plan, measurement, .. } = finished;
+    let Finished { plan, measurement, summary, .. } = finished;
     let (seed, wrong_values) = (plan.seed, wrong_values(measurement, plan));
     let (role, rate, level) = match asked {
         Asked::Rate(role, rate) => (role, rate, None),
         Asked::Level(kind, level) => (SCAN_ROLE, None, Some((kind.name(), level))),
         Asked::InTurn(stretches, first_ns) => return stretch_points(stretches, first_ns, finished),
     };
-    let summary = finished.summary();
-    let replayed = measurement.replayed.as_ref().map(|_| rows_due(&summary));
+    let replayed = measurement.replayed.as_ref().map(|_| rows_due(summary));
     let due_s = rate.map_or(f64::INFINITY, |rate| due_s(plan, rate, replayed));
-    vec![Point { role, asked: rate, level, seed, due_s, wrong_values, summary }]
+    vec![Point { role, asked: rate, level, seed, due_s, wrong_values, summary: summary.clone() }]
 }
 
 /// The points of a run at two rates.
@@ -546,34 +520,35 @@ fn check_agents(job: &Job) -> Result<(), UsageError> {
     }
 }
 
-/// Options of `pummel run` that have no meaning for several runs with a rate each, and those that are accepted only
-/// together with such options.
-const REFUSED: [&str; 17] = [
-    "burst",
-    "calls-per-connection",
-    "conn-rate",
-    "fail-on",
-    "interval",
-    "max-time",
-    "min-time",
-    "pace",
-    "parquet",
-    "phases",
-    "plan",
-    "rate",
-    "stage",
-    "stamps",
-    "times",
-    "until",
-    "within-second",
+/// The reason against options of one run.
+const SEVERAL: &str = "a series makes several runs";
+
+/// The reason against options that give requests other times than a rate does.
+const NOT_TIMED: &str = "each run of a series has its rate, or is a closed loop";
+
+/// The reason against options by which clients come and go.
+const NO_RATE: &str =
+    "clients that come and go make as many requests as --conn-rate and --calls-per-connection say";
+
+/// Options of `pummel run` that have no meaning for several runs with a rate each, and the reasons.
+const REFUSED: [Refused; 12] = [
+    ("--rate", SEVERAL),
+    ("--phases", SEVERAL),
+    ("--pace", NOT_TIMED),
+    ("--within-second", NOT_TIMED),
+    ("--conn-rate", NO_RATE),
+    ("--calls-per-connection", NO_RATE),
+    ("--interval", SEVERAL),
+    ("--fail-on", SEVERAL),
+    ("--stamps", "the result of a series has no figure of them"),
+    ("--times", SEVERAL),
+    ("--until", SEVERAL),
+    ("--plan", SEVERAL),
 ];
 
-/// An option as the help of a series shows it; refused options are hidden.
+/// An option as the help of a series shows it.
 pub fn hidden_where_refused(arg: Arg) -> Arg {
-    let is_refused = arg.get_long().is_some_and(|name| {
-        REFUSED.contains(&name) || FORMS.iter().any(|form| form.name == name && !form.is_of_series())
-    });
-    if is_refused { arg.hide(true) } else { arg }
+    one_run::hidden_where_refused(arg, &REFUSED, &["burst", "max-time", "min-time", "stage"])
 }
 
 /// Whether the runs are shown full screen.
@@ -589,38 +564,14 @@ fn is_live(_args: &RunArgs) -> bool {
 
 /// Refuses what means nothing for several runs of which each has a rate.
 fn refuse(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
-    let args = &typed.args;
-    let one_run = "which makes one run and not several";
-    let no_rate =
-        "since clients that come and go make as many requests as --conn-rate and --calls-per-connection say";
-    let not_timed = "since each run of a series has its rate, or is a closed loop";
-    let refused = [
-        (args.pace.rate.is_some(), "--rate", one_run),
-        (args.pace.phases.is_some(), "--phases", one_run),
-        (args.trace.pace.is_some(), "--pace", not_timed),
-        (typed.has("--within-second"), "--within-second", not_timed),
-        (args.pace.conn_rate.is_some(), "--conn-rate", no_rate),
-        (args.pace.calls_per_connection.is_some(), "--calls-per-connection", no_rate),
-        (typed.has("--interval"), "--interval", one_run),
-        (typed.has("--fail-on"), "--fail-on", one_run),
-        (typed.has("--stamps"), "--stamps", "since the result of a series has no figure of them"),
-        (args.output.screen.times, "--times", one_run),
-        (args.pace.until.is_some(), "--until", one_run),
-        (args.saved.plan.is_some(), "--plan", one_run),
-    ];
-    refuse_forms(&args.output)?;
-    if typed.has("--server-stats") && !is_live(args) {
+    refuse_forms(&typed.args.output)?;
+    if typed.has("--server-stats") && !is_live(&typed.args) {
         return Err(UsageError::Missing(
             "'--server-stats' is accepted with a series only beside '--live', which shows it: the result has no intervals"
                 .to_owned(),
         ));
     }
-    match refused.into_iter().find(|(given, ..)| *given) {
-        Some((_, flag, why)) => {
-            Err(UsageError::Missing(format!("'{flag}' is accepted with 'pummel run' only, {why}")))
-        }
-        None => Ok(()),
-    }
+    refuse_options(typed, &REFUSED, "with 'pummel run' only")
 }
 
 /// The options of a run at a rate, or in closed loop: a trace has times of its own otherwise.
@@ -659,8 +610,11 @@ fn due_s(plan: &Plan, rate: f64, replayed: Option<u64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use clap::{Command, FromArgMatches};
+    use pummel_measure::measurement::Status;
 
     use super::*;
+    use crate::job::series::tests::{asked, finished, inputs};
+    use crate::job::style::Word;
 
     #[test]
     fn levels_of_a_scan_are_whole_numbers_at_about_equal_ratios() {
@@ -694,13 +648,85 @@ mod tests {
     #[test]
     fn a_replay_in_closed_loop_has_no_arrivals_where_runs_at_a_rate_have_some() {
         let run = runs("--trace t --arrivals constant");
-        let inputs =
-            FrontInputs { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
         for rate in [None, Some(1e3)] {
-            if let Err(error) = native::run(&at(&run, rate), &inputs) {
+            if let Err(error) = native::run(&at(&run, rate), &inputs()) {
                 panic!("{rate:?}: {error}");
             }
         }
+    }
+
+    /// Makes the series of a choice with these options.
+    fn with_series<T>(
+        words: &str,
+        choice: Vec<Asked>,
+        test: impl FnOnce(&mut CurveSeries<'_, VecDeque<Asked>>) -> T,
+    ) -> T {
+        let typed = runs(words);
+        let plan = native::run(&typed, &inputs()).expect("a job").plan;
+        test(&mut CurveSeries {
+            choice: choice.into(),
+            typed: &typed,
+            inputs: inputs(),
+            asked: None,
+            curve: CurveDocument::new("scan", &plan, Vec::new()),
+            plan: &plan,
+            agents: Vec::new(),
+            cards: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn each_run_is_a_point_and_a_run_at_two_rates_is_two() {
+        let in_turn = Asked::InTurn([("overload", 3e3), ("after", 1e3)], SECOND);
+        let choice = vec![Asked::Rate("peak", None), Asked::Rate("scan", Some(1e3)), in_turn];
+        with_series("-t 1s", choice, |series| {
+            let runs = asked(series, 9);
+            let rates: Vec<Option<f64>> = runs.iter().map(|run| run.plan.groups[0].rate).collect();
+            assert_eq!(rates[..2], [None, Some(1e3)]);
+            assert_eq!(runs[1].plan.seed, seed_of(1, 1));
+            assert_eq!(runs[2].plan.changes.parts.len(), 2);
+            let ResultDocument::Series(result) = series.result(&SeriesState::default()) else {
+                panic!("a series")
+            };
+            let roles: Vec<&str> = result.runs.iter().map(|run| run.role.as_str()).collect();
+            assert_eq!((roles, result.status), (vec!["peak", "scan", "overload", "after"], Status::Partial));
+        });
+    }
+
+    #[test]
+    fn a_load_that_cannot_change_its_rate_is_not_overloaded_and_a_line_says_so() {
+        let in_turn = Asked::InTurn([("overload", 3e3), ("after", 1e3)], SECOND);
+        with_series("--trace t", vec![in_turn], |series| {
+            let mut out = StyleOutput::default();
+            assert!(series.next_run(&mut out).expect("no error").is_none());
+            let said = out.take();
+            assert!(matches!(&said[..], [Word::Error(text)] if text.starts_with("overload: not made")));
+        });
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_was_due_counts_and_one_of_errors_does_not() {
+        with_series("-t 1s", vec![Asked::Rate("scan", Some(1e3))], |series| {
+            let run = series.next_run(&mut StyleOutput::default()).expect("no error").expect("a run");
+            let Finished { plan, mut measurement, .. } = finished(&run);
+            assert!(series.counts(&plan, &mut measurement));
+            measurement.mark(Status::Partial, Reason::NothingDue);
+            assert!(series.counts(&plan, &mut measurement));
+            let mut lost = finished(&run).measurement;
+            lost.mark(Status::Partial, "busy");
+            assert!(!series.counts(&plan, &mut lost));
+            let end = NotRun::Agents("gone".to_owned());
+            let state = SeriesState { end: Some(end), is_over: true, ..SeriesState::default() };
+            let ResultDocument::Series(result) = series.result(&state) else { panic!("a series") };
+            assert_eq!((result.status, result.reason.as_deref()), (Status::Partial, Some("gone")));
+        });
+    }
+
+    #[test]
+    fn a_scan_has_every_rate_up_to_the_greatest() {
+        let rates = |text| rates(text).expect(text).all().collect::<Vec<f64>>();
+        assert_eq!(rates("1k:3500:1k"), [1e3, 2e3, 3e3]);
+        assert_eq!(rates("0.1:0.3:0.1").len(), 3);
     }
 
     /// What a scan with these options is refused with.

@@ -262,6 +262,11 @@ impl<'a> Driver<'a> {
         Ok(self.runner.as_ref().expect("it was found just now"))
     }
 
+    /// The plan of the job.
+    pub fn plan(&self) -> &Plan {
+        &self.job.plan
+    }
+
     /// Rests between two runs for so long, or until a signal comes.
     pub fn rest(&self, time: Duration) {
         let end = Instant::now() + time;

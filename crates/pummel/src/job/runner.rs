@@ -1,6 +1,7 @@
 //! Where plans are run: in this process, or by agents.
 
 use std::fmt;
+use std::io;
 
 use pummel_engine::run::{Inputs, LoginUnsent, Run, RunError, Watch};
 use pummel_logic::plan::Plan;
@@ -13,6 +14,7 @@ use crate::controller::connected_agents::ConnectedAgents;
 use crate::controller::shares::Shares;
 #[cfg(feature = "agents")]
 use crate::controller::start_error::StartError;
+use crate::job::UsageError;
 use crate::job::fleet::Fleet;
 use crate::job::hints::{self, Obstacle};
 use crate::job::provenance::note_build;
@@ -41,7 +43,7 @@ pub enum Dealing {
     },
 }
 
-/// Why a run did not begin.
+/// Reason why a run did not begin, or why a series has no further one.
 #[derive(Debug)]
 pub enum NotRun {
     /// Here.
@@ -50,7 +52,7 @@ pub enum NotRun {
     Usage(String),
     /// An agent is not there, or does not want to.
     Agents(String),
-    /// A server does not let a run begin, or speaks what no run can.
+    /// A server is not there, does not let a run begin, speaks what no run can, or failed each try of a run.
     Server(Obstacle),
     /// A file that the run reads, or an address at which it is to be seen, cannot be used.
     Unready(String),
@@ -102,6 +104,18 @@ fn login_obstacle(reason: String, why: &LoginUnsent) -> Obstacle {
         },
     };
     Obstacle::with_hint(reason, hint)
+}
+
+impl From<UsageError> for NotRun {
+    fn from(error: UsageError) -> NotRun {
+        NotRun::Usage(error.to_string())
+    }
+}
+
+impl From<io::Error> for NotRun {
+    fn from(error: io::Error) -> NotRun {
+        NotRun::Unready(error.to_string())
+    }
 }
 
 impl From<RunError> for NotRun {

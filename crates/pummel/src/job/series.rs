@@ -4,7 +4,6 @@
 //! series have in common: it makes each run by a driver, on a server that may be started for it, makes a run that failed again, tells
 //! the lines of the series, and ends with the first signal.
 
-use std::io;
 use std::time::Duration;
 
 use pummel_engine::clock;
@@ -17,13 +16,13 @@ use pummel_measure::summary::Summary;
 
 use crate::build_info::BUILD;
 use crate::exit_status::{Exit, answer};
-use crate::job::UsageError;
 use crate::job::detection::Detection;
 use crate::job::driver::Driver;
 use crate::job::hints::Obstacle;
 use crate::job::runner::{Dealing, NotRun};
-use crate::job::server_program::{NoServer, ServerProgram, restart};
+use crate::job::server_program::{ServerProgram, restart};
 use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
+use crate::job::{Front, UsageError};
 use crate::stderr::say;
 use pummel_report::comparison::SideSource;
 use pummel_report::document::Document;
@@ -38,24 +37,24 @@ pub trait RunSeries {
     /// The next run; `None` where the series is over. Text about it goes to `out`.
     ///
     /// # Errors
-    /// Returns [`SeriesEnd`] when the next run cannot be made.
-    fn next_run(&mut self, out: &mut StyleOutput) -> Result<Option<SeriesRun>, SeriesEnd>;
+    /// Returns [`NotRun`] when the next run cannot be made.
+    fn next_run(&mut self, out: &mut StyleOutput) -> Result<Option<SeriesRun>, NotRun>;
 
     /// Takes the run that was asked for last, and tells it.
-    fn add(&mut self, finished: Finished, out: &mut StyleOutput);
+    ///
+    /// # Errors
+    /// Returns [`NotRun`] when the run shows that the series cannot go on.
+    fn add(&mut self, finished: Finished, out: &mut StyleOutput) -> Result<(), NotRun>;
 
     /// Judges a run: one that does not count is made again, and ends the series when it fails for the last time.
     fn counts(&mut self, plan: &ValidPlan, measurement: &mut Measurement) -> bool {
         is_whole(plan, measurement)
     }
 
-    /// The end of the series as it is told.
-    fn explained(&self, end: SeriesEnd) -> SeriesEnd {
-        end
+    /// The words about the run that was asked for last; `None` for those of [`SeriesStyle`].
+    fn style(&mut self) -> Option<&mut dyn Style> {
+        None
     }
-
-    /// The words about the run that was asked for last.
-    fn style(&mut self) -> &mut dyn Style;
 }
 
 /// Whether a run is complete. A run of errors is none: it shows nothing of what a series compares.
@@ -75,6 +74,8 @@ pub struct SeriesRun {
     pub dealing: Dealing,
     /// The side of the series that it is of; 0 where there is one.
     pub side: usize,
+    /// Words in front of the reason where it fails; `None` where the reason says it.
+    pub preface: Option<String>,
 }
 
 impl SeriesRun {
@@ -83,7 +84,7 @@ impl SeriesRun {
         let mut plan = plan.clone().into_plan();
         plan.seed = seed;
         let plan = plan.validate().expect("a plan that is valid is so with every seed");
-        SeriesRun { plan, dealing: Dealing::Evenly, side: 0 }
+        SeriesRun { plan, dealing: Dealing::Evenly, side: 0, preface: None }
     }
 }
 
@@ -94,97 +95,41 @@ pub struct Finished {
     pub plan: ValidPlan,
     /// The measurement.
     pub measurement: Measurement,
+    /// Its figures.
+    pub summary: Summary,
     /// Time from before the start of its server until after the server's end, in seconds.
     pub whole_s: f64,
 }
 
 impl Finished {
-    /// The figures of the run.
-    pub fn summary(&self) -> Summary {
-        Summary::of(&self.measurement, &self.plan)
+    /// The report of the run in the style of a front.
+    pub fn report(&self, front: Front) -> Report<'_> {
+        Report {
+            plan: &self.plan,
+            measurement: &self.measurement,
+            summary: &self.summary,
+            front: front.name(),
+            build: BUILD,
+            ending: Ending::Open,
+        }
     }
 
     /// The figures by which runs are compared, and what the run knew of its servers and its machine.
     pub fn figures(&self) -> (RunFigures, SideSource) {
-        let result = Document::of(&Report {
-            plan: &self.plan,
-            measurement: &self.measurement,
-            summary: &self.summary(),
-            front: "native",
-            build: BUILD,
-            ending: Ending::Open,
-        });
+        let result = Document::of(&self.report(Front::Native));
         (RunFigures::of(&result, self.whole_s), SideSource::of(&result))
     }
 }
 
-/// Reason why a series has no more runs, although it asked for some.
-#[derive(Debug)]
-pub enum SeriesEnd {
-    /// A run could not begin, or a signal ended the series.
-    NotRun(NotRun),
-    /// Something is not as it has to be, such as a run that failed each time.
-    Failed(Obstacle),
-}
-
-impl SeriesEnd {
-    /// Whether a signal ended the series.
-    pub fn is_interruption(&self) -> bool {
-        matches!(self, SeriesEnd::NotRun(NotRun::Interrupted))
-    }
-
-    /// Whether the command line asks for what cannot be.
-    pub fn is_usage(&self) -> bool {
-        matches!(self, SeriesEnd::NotRun(why) if why.is_usage())
-    }
-
-    /// The reason, as results have it.
-    pub fn reason(&self) -> String {
-        match self {
-            SeriesEnd::NotRun(why) => why.to_string(),
-            SeriesEnd::Failed(why) => why.reason.clone(),
+/// Says why a series has no more runs. Returns the exit status of a series without a result.
+pub fn tell_end(why: &NotRun) -> Exit {
+    match why {
+        NotRun::Interrupted => Exit::Interrupted,
+        why if why.is_usage() => answer(&UsageError::Missing(why.to_string()).into()),
+        why => {
+            say(format_args!("error: {}", why.obstacle()));
+            Exit::Failed
         }
-    }
-
-    /// Says why there are no more runs. Returns the exit status of a series without a result.
-    pub fn tell(&self) -> Exit {
-        let obstacle = match self {
-            SeriesEnd::NotRun(NotRun::Interrupted) => return Exit::Interrupted,
-            SeriesEnd::NotRun(why) if why.is_usage() => {
-                return answer(&UsageError::Missing(why.to_string()).into());
-            }
-            SeriesEnd::NotRun(why) => why.obstacle(),
-            SeriesEnd::Failed(why) => why.clone(),
-        };
-        say(format_args!("error: {obstacle}"));
-        Exit::Failed
-    }
-}
-
-impl From<NotRun> for SeriesEnd {
-    fn from(why: NotRun) -> SeriesEnd {
-        SeriesEnd::NotRun(why)
-    }
-}
-
-impl From<UsageError> for SeriesEnd {
-    fn from(error: UsageError) -> SeriesEnd {
-        SeriesEnd::NotRun(NotRun::Usage(error.to_string()))
-    }
-}
-
-impl From<NoServer> for SeriesEnd {
-    fn from(why: NoServer) -> SeriesEnd {
-        match why {
-            NoServer::Interrupted => SeriesEnd::NotRun(NotRun::Interrupted),
-            NoServer::Failed(what) => SeriesEnd::Failed(what.into()),
-        }
-    }
-}
-
-impl From<io::Error> for SeriesEnd {
-    fn from(error: io::Error) -> SeriesEnd {
-        SeriesEnd::Failed(error.to_string().into())
     }
 }
 
@@ -227,37 +172,37 @@ pub struct SeriesState {
     /// Whether no more runs follow.
     pub is_over: bool,
     /// The reason why no more follow, although the series asked for some.
-    pub end: Option<SeriesEnd>,
+    pub end: Option<NotRun>,
 }
 
 impl SeriesState {
     /// The reason why runs are missing, as results have it.
     pub fn reason(&self) -> Option<String> {
-        self.end.as_ref().map(SeriesEnd::reason)
+        self.end.as_ref().map(NotRun::to_string)
     }
 
     /// Whether a signal ended the series.
     pub fn is_interrupted(&self) -> bool {
-        self.end.as_ref().is_some_and(SeriesEnd::is_interruption)
+        matches!(self.end, Some(NotRun::Interrupted))
     }
 
     /// The status of the result: before the end it is that of a part of the runs.
     pub fn status(&self) -> Status {
         match &self.end {
-            Some(end) if end.is_interruption() => Status::Interrupted,
+            Some(NotRun::Interrupted) => Status::Interrupted,
             None if self.is_over => Status::Complete,
             Some(_) | None => Status::Partial,
         }
     }
 }
 
-/// Makes single runs, on behalf of the loop.
+/// A maker of single runs.
 trait RunMaker {
     /// Rests for so long, or until a signal comes.
     fn rest(&mut self, time: Duration);
 
     /// Writes text.
-    fn say(&mut self, out: StyleOutput);
+    fn say(&mut self, out: &mut StyleOutput);
 
     /// Makes a run; `tried` is the number of the try, from 1.
     fn make(&mut self, run: &SeriesRun, tried: u32, style: &mut dyn Style) -> Result<Finished, NotMade>;
@@ -268,12 +213,12 @@ enum NotMade {
     /// The run failed, and may succeed when it is made again.
     Failed(Obstacle),
     /// No further run would be made either.
-    End(SeriesEnd),
+    End(NotRun),
 }
 
-impl<E: Into<SeriesEnd>> From<E> for NotMade {
-    fn from(why: E) -> NotMade {
-        NotMade::End(why.into())
+impl From<NotRun> for NotMade {
+    fn from(why: NotRun) -> NotMade {
+        NotMade::End(why)
     }
 }
 
@@ -286,7 +231,7 @@ fn make_all<S: RunSeries + ?Sized>(
     let mut state = SeriesState::default();
     while let Some(next) = make_next(series, maker, &mut state).transpose() {
         if let Err(end) = next {
-            state.end = Some(series.explained(end));
+            state.end = Some(end);
             break;
         }
         state.made += 1;
@@ -301,16 +246,15 @@ fn make_next<S: RunSeries + ?Sized>(
     series: &mut S,
     maker: &mut impl RunMaker,
     state: &mut SeriesState,
-) -> Result<Option<()>, SeriesEnd> {
+) -> Result<Option<()>, NotRun> {
     let mut out = StyleOutput::default();
     let next = series.next_run(&mut out);
-    maker.say(out);
+    maker.say(&mut out);
     let Some(run) = next? else { return Ok(None) };
     let finished = make_whole(series, maker, &run, &mut state.made_again)?;
-    let mut out = StyleOutput::default();
-    series.add(finished, &mut out);
-    maker.say(out);
-    Ok(Some(()))
+    let added = series.add(finished, &mut out);
+    maker.say(&mut out);
+    added.map(Some)
 }
 
 /// Makes a run, and again while it fails, up to [`TRIES_MAX`] times in all: one that failed in a busy minute need not cost all
@@ -320,18 +264,22 @@ fn make_whole<S: RunSeries + ?Sized>(
     maker: &mut impl RunMaker,
     run: &SeriesRun,
     made_again: &mut u32,
-) -> Result<Finished, SeriesEnd> {
+) -> Result<Finished, NotRun> {
     let mut tried = 1;
     loop {
         maker.rest(pause_before(tried));
-        let why = match maker.make(run, tried, series.style()) {
+        let made = match series.style() {
+            Some(style) => maker.make(run, tried, style),
+            None => maker.make(run, tried, &mut SeriesStyle),
+        };
+        let why = match made {
             Ok(mut finished) => {
                 let Finished { plan, measurement, .. } = &mut finished;
                 if series.counts(plan, measurement) {
                     return Ok(finished);
                 }
                 if measurement.status == Status::Interrupted {
-                    return Err(NotRun::Interrupted.into());
+                    return Err(NotRun::Interrupted);
                 }
                 obstacle_of(plan, measurement)
             }
@@ -339,14 +287,19 @@ fn make_whole<S: RunSeries + ?Sized>(
             Err(NotMade::End(end)) => return Err(end),
         };
         if tried == TRIES_MAX {
-            return Err(SeriesEnd::Failed(why));
+            return Err(NotRun::Server(match &run.preface {
+                Some(preface) => {
+                    Obstacle { reason: format!("{preface}: {}", why.reason), shown: None, hint: why.hint }
+                }
+                None => why,
+            }));
         }
         tried += 1;
         *made_again += 1;
         let mut out = StyleOutput::default();
         let reason = why.reason;
         out.error(format!("WARNING: a run failed and is made again ({tried} of {TRIES_MAX}): {reason}\n"));
-        maker.say(out);
+        maker.say(&mut out);
     }
 }
 
@@ -407,8 +360,8 @@ impl SeriesSide {
         self.is_loaded = false;
         let program = started.map_err(|why| match why {
             // One that came up for an earlier run may come up at the next try.
-            NoServer::Failed(what) if self.has_come_up => NotMade::Failed(what.into()),
-            why => why.into(),
+            NotRun::Server(what) if self.has_come_up => NotMade::Failed(what),
+            why => NotMade::End(why),
         })?;
         self.has_come_up = true;
         Ok(program)
@@ -468,11 +421,11 @@ impl RunMaker for SeriesRunner<'_> {
         self.drivers[0].rest(time);
     }
 
-    fn say(&mut self, mut out: StyleOutput) {
+    fn say(&mut self, out: &mut StyleOutput) {
         if self.is_quiet {
             out.leave_out_lines();
         }
-        self.drivers[0].say(&mut out);
+        self.drivers[0].say(out);
     }
 
     fn make(&mut self, run: &SeriesRun, tried: u32, style: &mut dyn Style) -> Result<Finished, NotMade> {
@@ -487,52 +440,78 @@ impl RunMaker for SeriesRunner<'_> {
         let measurement = measured?;
         side.is_loaded = true;
         drop(program);
-        Ok(Finished { plan, measurement, whole_s: seconds(clock::now() - began_ns) })
+        let (whole_s, summary) = (seconds(clock::now() - began_ns), Summary::of(&measurement, &plan));
+        Ok(Finished { plan, measurement, summary, whole_s })
     }
 }
 
+/// Tests of the loop, and runs as if they had been made, for tests of series.
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use std::ffi::OsString;
+    use std::io;
+
+    use pummel_measure::measurement::Keep;
+    use pummel_report::example;
 
     use super::*;
     use crate::job::FrontInputs;
     use crate::job::style::Word;
     use crate::native;
 
+    /// The inputs of a command line that reads no file.
+    pub fn inputs() -> FrontInputs {
+        FrontInputs { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) }
+    }
+
     /// A plan with a load and a measurement.
-    fn plan() -> ValidPlan {
-        let inputs =
-            FrontInputs { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
+    pub fn plan() -> ValidPlan {
         let words = ["run", "-s", "127.0.0.1:1"].map(OsString::from);
-        native::job(words, &inputs).expect("a command line").plan
+        native::job(words, &inputs()).expect("a command line").plan
+    }
+
+    /// A complete run of 2,000 requests in two seconds, as if it had been made.
+    pub fn finished(run: &SeriesRun) -> Finished {
+        let measurement = example::Run::new(Keep::Figures).measurement;
+        let (plan, summary) = (run.plan.clone(), Summary::of(&measurement, &run.plan));
+        Finished { plan, measurement, summary, whole_s: 2.5 }
+    }
+
+    /// The runs that a series asks for where each is complete, but at most so many.
+    pub fn asked(series: &mut impl RunSeries, most: usize) -> Vec<SeriesRun> {
+        let mut runs = Vec::new();
+        while runs.len() < most
+            && let Some(run) = series.next_run(&mut StyleOutput::default()).expect("a run or none")
+        {
+            series.add(finished(&run), &mut StyleOutput::default()).expect("it is taken");
+            runs.push(run);
+        }
+        runs
+    }
+
+    /// The state of a series that a signal ended.
+    pub fn interrupted() -> SeriesState {
+        SeriesState { end: Some(NotRun::Interrupted), is_over: true, ..SeriesState::default() }
     }
 
     /// A series of a number of runs.
     struct Runs {
         left: u32,
         made: Vec<Status>,
-        style: SeriesStyle,
     }
 
     impl RunSeries for Runs {
-        fn next_run(&mut self, _: &mut StyleOutput) -> Result<Option<SeriesRun>, SeriesEnd> {
+        fn next_run(&mut self, _: &mut StyleOutput) -> Result<Option<SeriesRun>, NotRun> {
             let asked = self.left > 0;
             self.left = self.left.saturating_sub(1);
-            Ok(asked.then(|| SeriesRun::new(&plan(), 5)))
+            let preface = Some("preface".to_owned());
+            Ok(asked.then(|| SeriesRun { preface, ..SeriesRun::new(&plan(), 5) }))
         }
 
-        fn add(&mut self, finished: Finished, out: &mut StyleOutput) {
+        fn add(&mut self, finished: Finished, out: &mut StyleOutput) -> Result<(), NotRun> {
             out.line("made");
             self.made.push(finished.measurement.status);
-        }
-
-        fn explained(&self, end: SeriesEnd) -> SeriesEnd {
-            SeriesEnd::Failed(format!("explained: {}", end.reason()).into())
-        }
-
-        fn style(&mut self) -> &mut dyn Style {
-            &mut self.style
+            Ok(())
         }
     }
 
@@ -549,7 +528,7 @@ mod tests {
             self.rests.push(time.as_secs());
         }
 
-        fn say(&mut self, mut out: StyleOutput) {
+        fn say(&mut self, out: &mut StyleOutput) {
             for word in out.take() {
                 match word {
                     Word::Line(text) | Word::Error(text) => self.said.push(text),
@@ -566,12 +545,13 @@ mod tests {
                 Status::Complete => {}
                 status => measurement.mark(status, "busy"),
             }
-            Ok(Finished { plan, measurement, whole_s: 1.0 })
+            let summary = Summary::of(&measurement, &plan);
+            Ok(Finished { plan, measurement, summary, whole_s: 1.0 })
         }
     }
 
     fn made(asked: u32, ends: Vec<Result<Status, NotMade>>) -> (SeriesState, Runs, Told) {
-        let mut runs = Runs { left: asked, made: Vec::new(), style: SeriesStyle };
+        let mut runs = Runs { left: asked, made: Vec::new() };
         let mut told = Told { ends, tries: Vec::new(), rests: Vec::new(), said: Vec::new() };
         let mut after = 0;
         let state = make_all(&mut runs, &mut told, |_, state| {
@@ -593,16 +573,16 @@ mod tests {
 
         let (state, runs, _) = made(2, vec![failed(), failed(), failed()]);
         assert_eq!((state.made, state.made_again, state.status()), (0, 2, Status::Partial));
-        assert_eq!((runs.made.len(), state.reason().as_deref()), (0, Some("explained: busy")));
+        assert_eq!((runs.made.len(), state.reason().as_deref()), (0, Some("preface: busy")));
     }
 
     #[test]
     fn what_no_further_run_would_mend_ends_a_series_at_once() {
         let (state, _, told) = made(3, vec![Ok(Status::Complete), Ok(Status::Interrupted)]);
         assert_eq!((state.made, state.made_again, told.tries.len()), (1, 0, 2));
-        assert_eq!(state.reason().as_deref(), Some("explained: interrupted"));
+        assert_eq!(state.reason().as_deref(), Some("interrupted"));
         let (state, ..) = made(3, vec![Err(NotRun::Agents("gone".to_owned()).into())]);
-        assert_eq!((state.made, state.reason().as_deref()), (0, Some("explained: gone")));
+        assert_eq!((state.made, state.reason().as_deref()), (0, Some("gone")));
         let (state, _, told) =
             made(1, vec![Err(NotMade::Failed("late".to_owned().into())), Ok(Status::Complete)]);
         assert_eq!((state.made, state.made_again, told.tries), (1, 1, vec![1, 2]));
@@ -610,7 +590,7 @@ mod tests {
 
     #[test]
     fn a_signal_is_the_status_of_a_series() {
-        let state = SeriesState { end: Some(NotRun::Interrupted.into()), ..SeriesState::default() };
+        let state = interrupted();
         assert_eq!((state.status(), state.is_interrupted()), (Status::Interrupted, true));
     }
 
@@ -618,7 +598,7 @@ mod tests {
     fn a_server_that_came_up_before_may_come_up_at_the_next_try() {
         let restart = ServerCare::Restart("exit 5".to_owned());
         let mut side = SeriesSide::new(restart, Detection::Unasked, false);
-        assert!(matches!(side.prepare(&[]), Err(NotMade::End(SeriesEnd::Failed(_)))));
+        assert!(matches!(side.prepare(&[]), Err(NotMade::End(NotRun::Server(_)))));
         side.has_come_up = true;
         assert!(matches!(side.prepare(&[]), Err(NotMade::Failed(_))));
     }

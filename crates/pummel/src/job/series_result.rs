@@ -2,13 +2,11 @@
 
 use std::io;
 
-use pummel_logic::plan::Plan;
-
 use crate::exit_status::Exit;
 use crate::job::ReportFormat;
-use crate::job::driver::exit_after;
+use crate::job::driver::{Driver, exit_after};
 use crate::job::result_files::ResultFiles;
-use crate::job::series::{RunSeries, SeriesRunner, SeriesState, SeriesStyle};
+use crate::job::series::{RunSeries, SeriesRunner, SeriesSide, SeriesState, SeriesStyle, tell_end};
 use crate::native::OutputArgs;
 use crate::output::{print, print_screen};
 use pummel_report::layouts;
@@ -21,24 +19,23 @@ pub trait ResultSeries: RunSeries {
     fn result(&self, state: &SeriesState) -> ResultDocument;
 }
 
-/// Checks that everything of the result can be written, before anything is sent.
-///
-/// # Errors
-/// Returns the exit status when a file cannot be written; the words are on standard error.
-pub fn prepare_files(args: &OutputArgs, plan: &Plan) -> Result<ResultFiles, Exit> {
-    ResultFiles::prepare(&args.files.0, plan).map_err(|error| exit_after(Exit::Failed, [error], &SeriesStyle))
-}
-
-/// Makes the runs of a series and writes their result. Returns the exit status.
+/// Makes the runs of a series of these sides by these drivers, one for each side or one for all, and writes their result. Returns the
+/// exit status.
 pub fn follow(
     series: &mut impl ResultSeries,
-    mut runner: SeriesRunner<'_>,
-    mut files: ResultFiles,
+    drivers: Vec<Driver<'_>>,
+    sides: Vec<SeriesSide>,
     args: &OutputArgs,
 ) -> Exit {
+    // Before anything is sent: everything can be written.
+    let mut files = match ResultFiles::prepare(&args.files.0, drivers[0].plan()) {
+        Ok(files) => files,
+        Err(error) => return exit_after(Exit::Failed, [error], &SeriesStyle),
+    };
+    let mut runner = SeriesRunner::new(drivers, sides, args.quiet);
     let state = runner.run(series, |series, state| files.checkpoint(&series.result(state)));
     runner.close_view();
-    let told = state.end.as_ref().map(|end| (end.tell(), end));
+    let told = state.end.as_ref().map(|end| (tell_end(end), end));
     if let Some((exit, end)) = told
         && state.made == 0
         && end.is_usage()

@@ -18,12 +18,13 @@ use crate::exit_status::{Exit, answer};
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::inputs::replay_of;
 use crate::job::provenance::told_command_line;
+use crate::job::runner::NotRun;
 use crate::job::series::{
-    Finished, RunSeries, SeriesEnd, SeriesRun, SeriesRunner, SeriesSide, SeriesState, SeriesStyle, ServerCare,
+    Finished, RunSeries, SeriesRun, SeriesSide, SeriesState, SeriesStyle, ServerCare, tell_end,
 };
-use crate::job::series_result::{ResultSeries, follow, prepare_files};
+use crate::job::series_result::{ResultSeries, follow};
 use crate::job::server_program::ServerProgram;
-use crate::job::style::{Style, StyleOutput};
+use crate::job::style::StyleOutput;
 use crate::job::{FrontInputs, Job, Outputs, UsageError, seed_of};
 use crate::native;
 use crate::native::detection::leaves_protocol_open;
@@ -77,7 +78,7 @@ pub fn ab(args: &AbArgs, inputs: &FrontInputs) -> Exit {
     let asked = asked(first, inputs).and_then(|first| Ok([first, asked(second, inputs)?]));
     match asked {
         Ok(sides) => measure(args, sides).unwrap_or_else(|exit| exit),
-        Err(end) => end.tell(),
+        Err(end) => tell_end(&end),
     }
 }
 
@@ -99,8 +100,8 @@ fn checked(sides: [SideJob; 2]) -> Result<[SideJob; 2], UsageError> {
 /// program and its options leave the protocol open.
 ///
 /// # Errors
-/// Returns [`SeriesEnd`] when the program does not listen, and when no run can be made in the protocol that it speaks.
-fn asked(side: SideJob, inputs: &FrontInputs) -> Result<SideJob, SeriesEnd> {
+/// Returns [`NotRun`] when the program does not listen, and when no run can be made in the protocol that it speaks.
+fn asked(side: SideJob, inputs: &FrontInputs) -> Result<SideJob, NotRun> {
     let ServerCare::Program(words) = &side.care else { return Ok(side) };
     if !leaves_protocol_open(&side.typed) {
         return Ok(side);
@@ -125,17 +126,14 @@ fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, Exit> {
         true => vec![prepare(first, vec![second.plan.clone()])?],
         false => vec![prepare(first, Vec::new())?, prepare(second, Vec::new())?],
     };
-    let files = prepare_files(output, &first.plan)?;
     let spoil = share_a_server(&first.plan, &second.plan);
     let cared = |side: &SideJob| SeriesSide::new(side.care.clone(), side.detection.clone(), spoil);
-    let runner = SeriesRunner::new(drivers, sides.iter().map(cared).collect(), output.quiet);
     let mut pairs = Pairs {
         sides: sides.each_ref().map(MeasuredSide::of),
         question: Question { loads_may_differ: true, ..args.judge.question(false) },
         asked: args.sides.pairs,
-        style: SeriesStyle,
     };
-    Ok(follow(&mut pairs, runner, files, output))
+    Ok(follow(&mut pairs, drivers, sides.iter().map(cared).collect(), output))
 }
 
 /// Runs of two sides by turns: each pair has one seed, and begins with the side that the seed draws.
@@ -144,7 +142,6 @@ struct Pairs {
     question: Question,
     /// Number of pairs that were asked for.
     asked: u32,
-    style: SeriesStyle,
 }
 
 /// A side with its runs so far.
@@ -174,24 +171,21 @@ impl Pairs {
 }
 
 impl RunSeries for Pairs {
-    fn next_run(&mut self, _: &mut StyleOutput) -> Result<Option<SeriesRun>, SeriesEnd> {
+    fn next_run(&mut self, _: &mut StyleOutput) -> Result<Option<SeriesRun>, NotRun> {
         let (pair, side) = self.next();
         let seed = seed_of(self.sides[0].plan.seed, pair);
         let run = || SeriesRun { side, ..SeriesRun::new(&self.sides[side].plan, seed) };
         Ok((pair < self.asked).then(run))
     }
 
-    fn add(&mut self, finished: Finished, out: &mut StyleOutput) {
+    fn add(&mut self, finished: Finished, out: &mut StyleOutput) -> Result<(), NotRun> {
         let (pair, side) = self.next();
         let (run, source) = finished.figures();
         out.line(format_args!("pair {} of {}, {}: {}", pair + 1, self.asked, ["A", "B"][side], run.line()));
         let side = &mut self.sides[side];
         side.source = SideSource { program: side.source.program.take(), ..source };
         side.runs.push(run);
-    }
-
-    fn style(&mut self) -> &mut dyn Style {
-        &mut self.style
+        Ok(())
     }
 }
 
@@ -207,5 +201,47 @@ impl ResultSeries for Pairs {
         };
         let comparison = comparison.ended(self.asked, state.reason(), state.is_interrupted());
         ResultDocument::Pair(Box::new(comparison))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_measure::measurement::Status;
+
+    use super::*;
+    use crate::job::series::tests::{asked, interrupted, plan};
+
+    fn pairs(asked: u32) -> Pairs {
+        let side = |label: &str| MeasuredSide {
+            label: label.to_owned(),
+            plan: plan(),
+            source: SideSource { program: Some(label.to_owned()), ..SideSource::default() },
+            runs: Vec::new(),
+        };
+        Pairs { sides: ["old", "new"].map(side), question: Question::default(), asked }
+    }
+
+    #[test]
+    fn both_runs_of_a_pair_have_one_seed_and_each_side_begins_half_of_the_pairs() {
+        let runs = asked(&mut pairs(6), 99);
+        assert_eq!(runs.len(), 12);
+        let mut begun = [0, 0];
+        for (number, pair) in runs.chunks(2).enumerate() {
+            assert_eq!(pair[0].plan.seed, pair[1].plan.seed);
+            assert_eq!(pair[0].plan.seed, seed_of(plan().seed, number as u32));
+            assert_eq!(pair[0].side + pair[1].side, 1);
+            begun[pair[0].side] += 1;
+        }
+        assert_eq!(begun, [3, 3]);
+    }
+
+    #[test]
+    fn a_run_without_its_partner_is_no_pair() {
+        let mut pairs = pairs(3);
+        asked(&mut pairs, 3);
+        let ResultDocument::Pair(result) = pairs.result(&interrupted()) else { panic!("two sides") };
+        assert_eq!((result.runs(), result.status), (1, Status::Interrupted));
+        let programs = result.sides.map(|side| side.source.program);
+        assert_eq!(programs, ["old", "new"].map(|name| Some(name.to_owned())));
     }
 }
