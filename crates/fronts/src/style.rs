@@ -246,6 +246,11 @@ impl StyleOutput {
         self.words.push(Word::Samples(lines));
     }
 
+    /// Removes the lines of standard error that were added.
+    pub fn leave_out_lines(&mut self) {
+        self.words.retain(|word| !matches!(word, Word::Line(_)));
+    }
+
     /// Takes the text that was added, in that order.
     pub fn take(&mut self) -> Vec<Word> {
         std::mem::take(&mut self.words)

@@ -1,7 +1,8 @@
 //! The forms of a result that are files: the table that options, checks, result files and series follow.
 
-use crate::document::{CurveDocument, Document};
-use crate::{csv, curve, hdr, json, junit, markdown, page};
+use crate::document::Document;
+use crate::stored::ResultDocument;
+use crate::{hdr, junit, layouts};
 
 /// A form of a result that is a file.
 #[derive(Debug)]
@@ -16,21 +17,28 @@ pub struct Form {
     pub wants_histograms: bool,
     /// What is in the file, and when it is written.
     pub content: Content,
-    /// The function that makes the file of a series of runs; absent where a series has none.
-    pub series: Option<fn(&CurveDocument) -> Vec<u8>>,
 }
 
 /// What is in a file, and when it is written.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
     /// The result, at the end.
-    Final(fn(&Document) -> Vec<u8>),
-    /// The result so far, again and again while a run goes on, and the whole result at the end.
-    Checkpointed(fn(&Document) -> Vec<u8>),
+    Final(Render),
+    /// The result so far, again and again while a run goes on and after each run of a series, and the whole result at the end.
+    Checkpointed(Render),
     /// Every request as a line, while a run goes on.
     Requests,
-    /// A function for text that is appended to a file when the run is over.
-    Appended(fn(&Document) -> Vec<u8>),
+    /// Text that is appended to a file at the end.
+    Appended(Render),
+}
+
+/// A pure function from a result to the bytes of its file.
+#[derive(Clone, Copy, Debug)]
+pub enum Render {
+    /// A form of the result of one run alone.
+    OfRun(fn(&Document) -> Vec<u8>),
+    /// A form of the result of one run or of a series of runs.
+    OfAny(fn(&ResultDocument) -> Vec<u8>),
 }
 
 /// All forms, in the order of `--help`.
@@ -40,40 +48,35 @@ pub static FORMS: &[&Form] = &[
         help: "Write the result as JSON to a file, or with - to standard output instead of the text report",
         takes_stdout: true,
         wants_histograms: false,
-        content: Content::Checkpointed(json::render),
-        series: Some(curve::json),
+        content: Content::Checkpointed(Render::OfAny(layouts::json_of)),
     },
     &Form {
         name: "csv",
         help: "Write the intervals as CSV",
         takes_stdout: false,
         wants_histograms: false,
-        content: Content::Final(csv::render),
-        series: Some(curve::csv),
+        content: Content::Final(Render::OfAny(|result| layouts::csv_of(result).unwrap_or_default())),
     },
     &Form {
         name: "hdr",
         help: "Write the histograms of all intervals as an HdrHistogram log",
         takes_stdout: false,
         wants_histograms: true,
-        content: Content::Final(hdr::render),
-        series: None,
+        content: Content::Final(Render::OfRun(hdr::render)),
     },
     &Form {
         name: "report",
         help: "Write the result as a self-contained HTML page with charts",
         takes_stdout: false,
         wants_histograms: false,
-        content: Content::Final(page::render),
-        series: Some(page::render_series),
+        content: Content::Final(Render::OfAny(layouts::new_page_of)),
     },
     &Form {
         name: "junit",
         help: "Write JUnit test cases: whether the run was complete, answered, correct, and met its goals",
         takes_stdout: false,
         wants_histograms: false,
-        content: Content::Final(junit::render),
-        series: None,
+        content: Content::Final(Render::OfRun(junit::render)),
     },
     &Form {
         name: "summary",
@@ -81,8 +84,7 @@ pub static FORMS: &[&Form] = &[
                (GITHUB_STEP_SUMMARY)",
         takes_stdout: false,
         wants_histograms: false,
-        content: Content::Appended(markdown::of_run),
-        series: Some(curve::markdown),
+        content: Content::Appended(Render::OfAny(layouts::markdown_of)),
     },
     &Form {
         name: "samples",
@@ -90,7 +92,6 @@ pub static FORMS: &[&Form] = &[
         takes_stdout: false,
         wants_histograms: false,
         content: Content::Requests,
-        series: None,
     },
 ];
 
@@ -105,9 +106,32 @@ impl Form {
         matches!(self.content, Content::Appended(_))
     }
 
-    /// Whether its file is rewritten while a run goes on.
+    /// Whether its file is rewritten before the end.
     pub fn is_checkpointed(&self) -> bool {
         matches!(self.content, Content::Checkpointed(_))
+    }
+
+    /// Whether the result of a series of runs has it.
+    pub fn is_of_series(&self) -> bool {
+        matches!(self.render(), Some(Render::OfAny(_)))
+    }
+
+    /// Its bytes for a result; `None` if they are written request by request, or the result is of several runs and has no such form.
+    pub fn bytes_of(&self, result: &ResultDocument) -> Option<Vec<u8>> {
+        match (self.render()?, result) {
+            (Render::OfAny(render), result) => Some(render(result)),
+            (Render::OfRun(render), ResultDocument::Run(run)) => Some(render(run)),
+            (Render::OfRun(_), _) => None,
+        }
+    }
+
+    fn render(&self) -> Option<Render> {
+        match self.content {
+            Content::Final(render) | Content::Checkpointed(render) | Content::Appended(render) => {
+                Some(render)
+            }
+            Content::Requests => None,
+        }
     }
 }
 

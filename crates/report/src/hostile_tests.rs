@@ -4,6 +4,7 @@ use pummel_measure::measurement::{Keep, Status};
 
 use crate::document::{Document, EventResult, PhaseResult};
 use crate::example::Run;
+use crate::page::PageOptions;
 use crate::screen::Paper;
 use crate::text::Detail;
 use crate::visible::is_hidden;
@@ -47,7 +48,7 @@ fn no_layout_lets_a_name_do_anything() {
             ("csv", csv::render(&document)),
             ("junit", junit::render(&document)),
             ("markdown", markdown::of_run(&document)),
-            ("page", page::render(&document)),
+            ("page", page::of_run(&document, &PageOptions::default())),
         ];
         for (layout, bytes) in layouts {
             let shown = String::from_utf8(bytes).expect("UTF-8");

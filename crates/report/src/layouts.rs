@@ -1,4 +1,4 @@
-//! The layouts of the result of any command: text, Markdown, CSV and the page, each by one function.
+//! The layouts of the result of any command: text, Markdown, CSV, JSON and the page, each by one function.
 
 use std::slice::from_ref;
 
@@ -7,8 +7,9 @@ use crate::screen::Paper;
 use crate::stored::ResultDocument;
 use crate::text::{self, Detail};
 use crate::view::run::Wanted;
+use crate::view::series::SeriesHeadline;
 use crate::view::{pair, repeated};
-use crate::{comparison, csv, curve, markdown, repetition};
+use crate::{comparison, csv, curve, json, markdown, repetition};
 
 /// The text of the result, with a line end after each line.
 pub fn text_of(result: &ResultDocument, detail: Detail, paper: Paper) -> String {
@@ -41,6 +42,35 @@ pub fn csv_of(result: &ResultDocument) -> Option<Vec<u8>> {
         ResultDocument::Pair(pair) => Some(comparison::csv(pair)),
         ResultDocument::Comparison(_) => None,
     }
+}
+
+/// The result as JSON.
+pub fn json_of(result: &ResultDocument) -> Vec<u8> {
+    match result {
+        ResultDocument::Run(run) => json::render(run),
+        ResultDocument::Series(series) => json::render(series),
+        ResultDocument::Repeated(runs) => json::render(runs),
+        ResultDocument::Pair(pair) => json::render(pair),
+        ResultDocument::Comparison(all) => json::render(all),
+    }
+}
+
+/// The exit status of the command that made the result; `None` if the result of its one run does not name it.
+pub fn status_of(result: &ResultDocument) -> Option<u8> {
+    match result {
+        ResultDocument::Run(run) => run.exit,
+        ResultDocument::Series(series) => Some(SeriesHeadline::of(series).status),
+        ResultDocument::Repeated(runs) => Some(repeated::headline(runs).status),
+        ResultDocument::Pair(pair) => Some(pair::Headline::of(from_ref(pair)).status),
+        ResultDocument::Comparison(all) => Some(pair::Headline::of(&all.comparisons).status),
+    }
+}
+
+/// The page of a new result, as `--report` writes it.
+pub fn new_page_of(result: &ResultDocument) -> Vec<u8> {
+    // Of a series alone, whose page can hold what this version does not know, the stored bytes are asked for.
+    let json = if let ResultDocument::Series(_) = result { json_of(result) } else { Vec::new() };
+    page_of(result, &json, &PageOptions::default())
 }
 
 /// The result as a page of HTML; `json` is the result as it was stored.

@@ -18,17 +18,17 @@ use pummel_logic::plan::{Group, Plan};
 #[cfg(feature = "agents")]
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::measurement::{Measurement, Status};
-use pummel_measure::summary::Summary;
 
-use crate::build_info::BUILD;
-#[cfg(feature = "agents")]
 use crate::commands::agent::guarded as guarded_config;
+use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras};
 use crate::job::outlets::FrontFiles;
 #[cfg(feature = "agents")]
+#[cfg(feature = "agents")]
 use crate::job::provenance::PROGRAM;
-use crate::job::rate_search::{Tried, halving, steps};
+use crate::job::rate_search::{Halving, steps};
 use crate::job::runner::{Dealing, NotRun, Runner};
+use crate::job::series::{Finished, RunSeries, SeriesRun, SeriesRunner, SeriesSide, ServerCare};
 use crate::stderr::say;
 #[cfg(feature = "agents")]
 use pummel_fleet::agent::files::AllowedFiles;
@@ -51,14 +51,12 @@ use pummel_fronts::exit_status::Exit;
 use pummel_fronts::fleet::AgentAddress;
 use pummel_fronts::fleet::Fleet;
 use pummel_fronts::job::{Job, seed_of};
-use pummel_fronts::mutilate::NAME;
 use pummel_fronts::mutilate::report::{local_rate, order_statistic_us, rate, scan_header, scan_row};
 use pummel_fronts::mutilate::style::{FATAL, MutilateStyle, is_broken, line};
-use pummel_fronts::mutilate::{AgentOptions, ProcessSettings, Runs, Series};
-use pummel_fronts::style::StyleOutput;
+use pummel_fronts::mutilate::{AgentOptions, NAME, ProcessSettings, Runs, Series};
+use pummel_fronts::style::{Style, StyleOutput};
 #[cfg(feature = "agents")]
 use pummel_fronts::values;
-use pummel_report::{Ending, Report};
 
 /// How long to wait for agents that are there.
 #[cfg(feature = "agents")]
@@ -252,194 +250,183 @@ fn follow<'a>(runs: &'a Runs, fleet: Option<Fleet>, mut style: MutilateStyle<'a>
     let job = Job { fleet, ..runs.job.clone() };
     let files = FrontFiles { log: None, samples: runs.display.save.clone().filter(|_| runs.saves()) };
     let extras = Extras { files, password: runs.password(), always_reads_inputs: true, ..Extras::default() };
-    let driver = match Driver::prepare(&job, &extras, &style) {
+    let mut driver = match Driver::prepare(&job, &extras, &style) {
         Ok(driver) => driver,
         Err(exit) => return exit,
     };
-    let mut series = SeriesRunner { runs, driver, agent_settings: None, made: 0, style: &mut style };
     if let Some((threads, cpus)) = runs.threads_too_many().filter(|_| !runs.display.quiet) {
-        series.say(format_args!(
-            "WARNING: {threads} threads spin on {cpus} CPUs and take turns, which adds to every latency: --blocking (-B) \
-             sleeps instead"
-        ));
+        say_line(
+            &mut driver,
+            format_args!(
+                "WARNING: {threads} threads spin on {cpus} CPUs and take turns, which adds to every latency: --blocking (-B) \
+                 sleeps instead"
+            ),
+        );
     }
-    let last = match runs.series {
-        Series::Single => series.run_at(runs.qps()),
-        Series::Search { nth, limit_us } => series.search(nth, limit_us),
-        Series::Scan { min, max, step } => series.scan(min, max, step),
+    let agents = match driver.runner() {
+        Ok(runner) => settings_of_agents(runner, runs.threads()),
+        Err(error) => return driver.conclude(&job.plan, Err(error), &mut style),
     };
-    let SeriesRunner { driver, .. } = series;
-    match last {
-        Ok(ran) => driver.conclude(&ran.plan, Ok(ran.measurement), &mut style),
-        // The agents are there and the files are checked: what was written before is the result of another run.
-        Err(NotMade::Refused(text)) => driver.conclude(&job.plan, Err(NotRun::Agents(text)), &mut style),
-        Err(NotMade::NotRun(error, None)) => driver.conclude(&job.plan, Err(error), &mut style),
-        // What was measured before stays the result.
-        Err(NotMade::NotRun(error, Some(ran))) => {
-            say(line(style.note_failure(&error.told())));
+    let side = SeriesSide::new(ServerCare::None, Detection::default(), true);
+    let mut runner = SeriesRunner::new(vec![driver], vec![side], runs.display.quiet);
+    let mut series = RunsAtRates::new(runs, agents, &mut style);
+    let state = runner.run(&mut series, |_, _| {});
+    let RunsAtRates { rates, last, is_cut, completes, .. } = series;
+    let mut driver = runner.into_drivers().swap_remove(0);
+    if let Rates::Search { search, nth, limit_us } = rates
+        && let Some(peak) = search.peak().filter(|_| !is_cut && state.end.is_none())
+    {
+        style.note_peak(peak);
+        let why = if completes { "" } else { ": no request was completed" };
+        if !search.met() {
+            say_line(
+                &mut driver,
+                format_args!(
+                    "no rate was found at which {nth}% of requests are faster than {limit_us}us{why}"
+                ),
+            );
+        }
+    }
+    match (last, state.end) {
+        (Some(ran), end) => {
+            // What was measured before stays the result.
+            if let Some(error) = end {
+                say(line(style.note_failure(&error.told())));
+            }
             driver.conclude(&ran.plan, Ok(ran.measurement), &mut style)
         }
+        // The agents are there and the files are checked: what was written before is the result of another run.
+        (None, end) => driver.conclude(&job.plan, Err(end.unwrap_or(NotRun::Interrupted)), &mut style),
     }
 }
 
-/// The runs of a command line.
-struct SeriesRunner<'a, 'd, 's> {
+fn say_line(driver: &mut Driver<'_>, text: impl Display) {
+    let mut out = StyleOutput::default();
+    out.line(line(text));
+    driver.say(&mut out);
+}
+
+/// The rates of a command line.
+enum Rates {
+    /// The rate of the options, before its run.
+    Single(Option<u32>),
+    /// Rates that lead to the greatest at which an order statistic, in per cent, stays below a limit.
+    Search { search: Halving, nth: u32, limit_us: u32 },
+    /// All rates at a distance.
+    Scan(Box<dyn Iterator<Item = u32>>),
+}
+
+/// The runs of a command line. As in the original, a run that fell short is followed by the next one unless it is broken.
+struct RunsAtRates<'a, 's> {
     runs: &'a Runs,
-    driver: Driver<'d>,
-    /// What the agents said of themselves; `None` before they were asked.
-    agent_settings: Option<Vec<ProcessSettings>>,
-    /// Runs that were begun.
-    made: u32,
+    /// The settings of the agents.
+    agents: Vec<ProcessSettings>,
+    rates: Rates,
     style: &'s mut MutilateStyle<'a>,
+    /// The rate of the last run, in requests per second, and the number of runs that were begun.
+    asked: u32,
+    begun: u32,
+    last: Option<Finished>,
+    /// Whether requests of this process were completed in any run.
+    completes: bool,
+    /// Whether the last run lets none follow.
+    is_cut: bool,
 }
 
-/// A run that was made.
-struct Ran {
-    plan: ValidPlan,
-    measurement: Measurement,
-    summary: Summary,
-}
-
-/// Why there is no run.
-enum NotMade {
-    /// The command line cannot be followed beside these agents.
-    Refused(String),
-    /// The run could not begin. The run before it in the series is kept, where there is one.
-    NotRun(NotRun, Option<Box<Ran>>),
-}
-
-impl From<NotRun> for NotMade {
-    fn from(error: NotRun) -> NotMade {
-        NotMade::NotRun(error, None)
-    }
-}
-
-impl Ran {
-    fn report(&self) -> Report<'_> {
-        Report {
-            plan: &self.plan,
-            measurement: &self.measurement,
-            summary: &self.summary,
-            front: NAME,
-            build: BUILD,
-            ending: Ending::Open,
-        }
-    }
-
-    /// Whether requests of this process were completed.
-    fn completes_requests(&self) -> bool {
-        local_rate(&self.plan, &self.measurement, &self.summary).1 > 0
-    }
-
-    /// Whether anything was measured: a load that fails, or an interruption, may come before that.
-    fn measured(&self) -> bool {
-        self.measurement.started_unix_ns > 0
-    }
-
-    /// Whether another run may follow.
-    fn goes_on(&self) -> bool {
-        self.measurement.status != Status::Interrupted && !is_broken(&self.plan, &self.measurement)
-    }
-}
-
-impl SeriesRunner<'_, '_, '_> {
-    fn say(&mut self, text: impl Display) {
-        let mut out = StyleOutput::default();
-        out.line(line(text));
-        self.driver.say(&mut out);
-    }
-
-    fn search(&mut self, nth: u32, limit_us: u32) -> Result<Ran, NotMade> {
-        let quiet = self.runs.display.quiet;
-        if !quiet {
-            self.say(format_args!("Search-mode.  Find QPS @ {limit_us}us {nth}th percentile."));
-        }
-        let (mut last, mut ended, mut completes) = (None, None, false);
-        let found = halving(limit_us.into(), self.runs.qps(), |asked| {
-            let is_first = last.is_none();
-            let ran = match self.run_at(asked) {
-                Ok(ran) => ran,
-                Err(error) => {
-                    ended = Some(error);
-                    return None;
-                }
-            };
-            let (rate, nth_us) =
-                (rate(&ran.report()), order_statistic_us(&ran.plan, &ran.measurement, nth.into()));
-            completes |= ran.completes_requests();
-            let is_said = !quiet && ran.measured();
-            if is_said && is_first {
-                self.say(format_args!("peak qps = {}, nth = {nth_us:.1}", rate as u64));
-            } else if is_said {
-                self.say(format_args!("cur_qps = {asked}, get_qps = {rate:.6}, nth = {nth_us:.6}"));
+impl<'a, 's> RunsAtRates<'a, 's> {
+    fn new(runs: &'a Runs, agents: Vec<ProcessSettings>, style: &'s mut MutilateStyle<'a>) -> Self {
+        let rates = match runs.series {
+            Series::Single => Rates::Single(Some(runs.qps())),
+            Series::Search { nth, limit_us } => {
+                Rates::Search { search: Halving::new(limit_us.into(), runs.qps()), nth, limit_us }
             }
-            let goes_on = ran.goes_on();
-            last = Some(ran);
-            goes_on.then_some(Tried { asked, rate, nth_us })
-        });
-        if let Some(error) = ended {
-            return Err(after(error, last));
-        }
-        if let Some(found) = found {
-            self.style.note_peak(found.peak);
-            let why = if completes { "" } else { ": no request was completed" };
-            if !found.met {
-                self.say(format_args!(
-                    "no rate was found at which {nth}% of requests are faster than {limit_us}us{why}"
-                ));
-            }
-        }
-        Ok(last.expect("a search makes a run, or says why not"))
-    }
-
-    fn scan(&mut self, min: u32, max: u32, step: u32) -> Result<Ran, NotMade> {
-        let layout = self.style.layout();
-        self.print(scan_header(&layout));
-        let mut rates = steps(min, max, step).peekable();
-        let mut last = None;
-        loop {
-            let asked = rates.next().expect("a scan whose rates are in order has a rate");
-            let ran = self.run_at(asked).map_err(|error| after(error, last.take()))?;
-            if ran.measured() {
-                self.print(scan_row(&ran.report(), &layout, asked));
-            }
-            if rates.peek().is_none() || !ran.goes_on() {
-                return Ok(ran);
-            }
-            last = Some(ran);
+            Series::Scan { min, max, step } => Rates::Scan(Box::new(steps(min, max, step))),
+        };
+        RunsAtRates {
+            runs,
+            agents,
+            rates,
+            style,
+            asked: 0,
+            begun: 0,
+            last: None,
+            completes: false,
+            is_cut: false,
         }
     }
 
-    fn print(&mut self, text: String) {
-        let mut out = StyleOutput::default();
-        out.report(text);
-        self.driver.say(&mut out);
-    }
-
-    fn run_at(&mut self, qps: u32) -> Result<Ran, NotMade> {
-        if self.agent_settings.is_none() {
-            self.agent_settings = Some(settings_of_agents(self.driver.runner()?, self.runs.threads()));
+    /// The head of what a series says.
+    fn introduce(&self, out: &mut StyleOutput) {
+        match &self.rates {
+            Rates::Single(_) => {}
+            Rates::Search { nth, limit_us, .. } => {
+                out.line(line(format_args!("Search-mode.  Find QPS @ {limit_us}us {nth}th percentile.")));
+            }
+            Rates::Scan(_) => out.report(scan_header(&self.style.layout())),
         }
-        let agents = self.agent_settings.as_deref().unwrap_or_default();
-        let mut shared =
-            self.runs.shared_plan_at(qps, agents).map_err(|refusal| NotMade::Refused(refusal.to_string()))?;
+    }
+}
+
+impl RunSeries for RunsAtRates<'_, '_> {
+    fn next_run(&mut self, out: &mut StyleOutput) -> Result<Option<SeriesRun>, NotRun> {
+        if self.begun == 0 {
+            self.introduce(out);
+        }
+        let next = match &mut self.rates {
+            _ if self.is_cut => None,
+            Rates::Single(rate) => rate.take(),
+            Rates::Search { search, .. } => search.next_rate(),
+            Rates::Scan(rates) => rates.next(),
+        };
+        let Some(asked) = next else { return Ok(None) };
+        let shared = self.runs.shared_plan_at(asked, &self.agents);
+        let mut shared = shared.map_err(|refusal| NotRun::Agents(refusal.to_string()))?;
         if !self.runs.agents.is_empty() {
             shared.plan = resolved(shared.plan)?;
         }
-        shared.plan = with_seed_of(shared.plan, self.made);
-        self.made += 1;
-        let dealing = Dealing::ByGroups { agents: &shared.agents, own: shared.own };
-        let measurement = self.driver.run(&shared.plan, dealing, self.style)?;
-        let summary = Summary::of(&measurement, &shared.plan);
-        Ok(Ran { plan: shared.plan, measurement, summary })
+        let seed = seed_of(shared.plan.seed, self.begun);
+        (self.asked, self.begun) = (asked, self.begun + 1);
+        let dealing = Dealing::ByGroups { agents: shared.agents, own: shared.own };
+        Ok(Some(SeriesRun { dealing, ..SeriesRun::new(&shared.plan, seed) }))
+    }
+
+    fn counts(&mut self, _: &ValidPlan, _: &mut Measurement) -> bool {
+        true
+    }
+
+    fn add(&mut self, ran: Finished, out: &mut StyleOutput) -> Result<(), NotRun> {
+        self.completes |= local_rate(&ran.plan, &ran.measurement, &ran.summary).1 > 0;
+        self.is_cut = ran.measurement.status == Status::Interrupted || is_broken(&ran.plan, &ran.measurement);
+        let (asked, report) = (self.asked, ran.report(NAME));
+        match &mut self.rates {
+            Rates::Search { search, nth, .. } => {
+                let nth_us = order_statistic_us(&ran.plan, &ran.measurement, (*nth).into());
+                let rate = rate(&report);
+                if is_measured(&ran) && self.begun == 1 {
+                    out.line(line(format_args!("peak qps = {}, nth = {nth_us:.1}", rate as u64)));
+                } else if is_measured(&ran) {
+                    let words = format!("cur_qps = {asked}, get_qps = {rate:.6}, nth = {nth_us:.6}");
+                    out.line(line(words));
+                }
+                search.handle(rate, nth_us);
+            }
+            Rates::Scan(_) if is_measured(&ran) => {
+                out.report(scan_row(&report, &self.style.layout(), asked));
+            }
+            Rates::Scan(_) | Rates::Single(_) => {}
+        }
+        self.last = Some(ran);
+        Ok(())
+    }
+
+    fn style(&mut self) -> Option<&mut dyn Style> {
+        Some(self.style)
     }
 }
 
-/// The plan as the run of this number has it: with a seed of its own, since runs with the same draws would err together.
-fn with_seed_of(plan: ValidPlan, number: u32) -> ValidPlan {
-    let mut plan = plan.into_plan();
-    plan.seed = seed_of(plan.seed, number);
-    plan.validate().expect("a plan that is valid is so with every seed")
+/// Whether anything was measured: a load that fails, or an interruption, may come before that.
+fn is_measured(ran: &Finished) -> bool {
+    ran.measurement.started_unix_ns > 0
 }
 
 /// How long an address of a name with several may take to be reached.
@@ -477,14 +464,6 @@ fn first_listening(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     reached.or(addresses.first()).copied()
 }
 
-/// Why there is no further run in a series whose last run was this one.
-fn after(error: NotMade, last: Option<Ran>) -> NotMade {
-    match error {
-        NotMade::NotRun(error, _) => NotMade::NotRun(error, last.map(Box::new)),
-        refused => refused,
-    }
-}
-
 /// What the agents said of themselves. One whose own command line does not say its threads has as many as the master.
 #[cfg_attr(not(feature = "agents"), expect(unused_variables, reason = "there are no agents to ask"))]
 fn settings_of_agents(runner: &Runner, threads: u32) -> Vec<ProcessSettings> {
@@ -507,6 +486,66 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+    use crate::job::series::tests::{asked, finished, inputs};
+    use pummel_fronts::mutilate::{MutilateCommand, read};
+    use pummel_fronts::style::Word;
+
+    /// Makes the series of a command line.
+    fn with_series<T>(words: &str, test: impl FnOnce(&mut RunsAtRates<'_, '_>) -> T) -> T {
+        let words = words.split(' ').map(str::to_owned);
+        let Ok(MutilateCommand::Runs(runs)) = read(words, &inputs(), &[0]) else { panic!("it makes runs") };
+        let mut style = MutilateStyle::new(&runs, 0, Vec::new());
+        test(&mut RunsAtRates::new(&runs, Vec::new(), &mut style))
+    }
+
+    #[test]
+    fn a_scan_has_a_head_and_a_row_for_each_rate_and_ends_with_the_first_interruption() {
+        with_series("-s a -t 1 --scan=500:1500:500", |series| {
+            let mut out = StyleOutput::default();
+            let run = series.next_run(&mut out).expect("a run").expect("a run");
+            series.add(finished(&run), &mut out).expect("it is taken");
+            let printed = out.take();
+            assert!(matches!(&printed[..], [Word::Report(_), Word::Report(_)]), "a head and a row");
+            let rates = asked(series, 1).iter().map(|run| run.plan.groups[0].rate).collect::<Vec<_>>();
+            assert_eq!(rates, [Some(1_000.0)]);
+            let run = series.next_run(&mut out).expect("a run").expect("a run");
+            let mut cut = finished(&run);
+            cut.measurement.mark(Status::Interrupted, "interrupted");
+            assert!(series.counts(&cut.plan, &mut cut.measurement), "the original reports it");
+            series.add(cut, &mut out).expect("it is taken");
+            assert!(series.is_cut && series.next_run(&mut out).expect("no error").is_none());
+        });
+    }
+
+    #[test]
+    fn a_search_says_its_peak_first_and_its_steps_after_it() {
+        with_series("-s a -t 1 --search=95:1", |series| {
+            let mut out = StyleOutput::default();
+            for _ in 0..2 {
+                let run = series.next_run(&mut out).expect("a run").expect("a run");
+                series.add(finished(&run), &mut out).expect("it is taken");
+            }
+            let lines = out.take().into_iter().filter_map(|word| match word {
+                Word::Line(text) => Some(text),
+                _ => None,
+            });
+            let lines: Vec<String> = lines.collect();
+            let begins =
+                ["Search-mode.  Find QPS @ 1us 95th", "peak qps = 1000, nth =", "cur_qps = 500, get_qps ="];
+            assert_eq!(lines.len(), begins.len(), "{lines:?}");
+            for (text, begin) in lines.iter().zip(begins) {
+                assert!(text.starts_with(&line(begin)), "{text}");
+            }
+        });
+    }
+
+    #[test]
+    fn one_run_has_the_rate_of_its_options() {
+        with_series("-s a -t 1 -q 300", |series| {
+            let rates = asked(series, 9).iter().map(|run| run.plan.groups[0].rate).collect::<Vec<_>>();
+            assert_eq!(rates, [Some(300.0)]);
+        });
+    }
 
     #[test]
     fn of_several_addresses_the_first_is_taken_at_which_something_listens() {

@@ -1,9 +1,12 @@
 //! What is asked of one run alone, and refused where several are judged together: by an option, or by a field of a saved plan.
 
+use clap::Arg;
 use pummel_logic::plan::Plan;
 
+use pummel_engine::run::STDIN;
 use pummel_fronts::job::UsageError;
-use pummel_fronts::native::{RunArgs, Typed};
+use pummel_fronts::native::{OutputArgs, RunArgs, Typed};
+use pummel_report::forms::FORMS;
 
 /// An option of `pummel run`, and the reason why it has no meaning for several runs.
 pub type Refused = (&'static str, &'static str);
@@ -31,6 +34,17 @@ pub fn refuse_options(typed: &Typed<RunArgs>, refused: &[Refused], accepted: &st
     }
 }
 
+/// An option as the help of a series shows it: the refused ones are hidden, with others that are accepted only together with
+/// refused ones, and the forms that the result of a series does not have.
+pub fn hidden_where_refused(arg: Arg, refused: &[Refused], others: &[&str]) -> Arg {
+    let is_refused = arg.get_long().is_some_and(|name| {
+        let is_form = FORMS.iter().any(|form| form.name == name && !form.is_of_series());
+        let is_named = refused.iter().any(|(flag, _)| flag.trim_start_matches('-') == name);
+        is_named || is_form || name == "parquet" || others.contains(&name)
+    });
+    if is_refused { arg.hide(true) } else { arg }
+}
+
 /// Refuses a saved plan that asks for what one of these options asks for. `plan` is what the options mean.
 ///
 /// # Errors
@@ -51,4 +65,38 @@ pub fn refuse_saved(
         }),
         None => Ok(()),
     }
+}
+
+/// Refuses the first form of a result that a series of runs does not have.
+///
+/// # Errors
+/// Returns [`UsageError::Missing`] with the option of the form.
+pub fn refuse_forms(args: &OutputArgs) -> Result<(), UsageError> {
+    let files = &args.files.0;
+    let parquet = files.parquet().map(|_| "--parquet".to_owned());
+    let mut of_one_run =
+        files.iter().filter(|(form, _)| !form.is_of_series()).map(|(form, _)| form.flag()).chain(parquet);
+    match of_one_run.next() {
+        Some(flag) => Err(UsageError::Missing(format!(
+            "'{flag}' is accepted with one run only, and this is a series of runs"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a plan that reads standard input where it is run several times.
+///
+/// # Errors
+/// Returns [`UsageError`] for such a plan: its first run would take all that there is to read.
+pub fn refuse_stdin(plan: &Plan) -> Result<(), UsageError> {
+    if plan.trace().is_some_and(|replay| replay.paths.iter().any(|path| path == STDIN)) {
+        return Err(UsageError::Value {
+            flag: "--trace".to_owned(),
+            value: STDIN.to_owned(),
+            accepted:
+                "expected a file: several runs are made, and the first would take all of standard input"
+                    .to_owned(),
+        });
+    }
+    Ok(())
 }

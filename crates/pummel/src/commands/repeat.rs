@@ -1,28 +1,27 @@
 //! `pummel run`: one run, or with `--repeat` several of one configuration and how far they differ.
 
 use clap::Args;
+use pummel_logic::plan::validate::ValidPlan;
 
 use crate::commands::detection::detected;
-use crate::commands::one_run::{Refused, refuse_options, refuse_saved};
-use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle, ServerCare, refuse_stdin};
-use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm, TextOf};
+use crate::commands::one_run::{Refused, refuse_forms, refuse_options, refuse_saved, refuse_stdin};
 use crate::commands::single;
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::provenance::told_command_line;
+use crate::job::runner::NotRun;
+use crate::job::series::{Finished, RunSeries, SeriesRun, SeriesSide, SeriesState, SeriesStyle, ServerCare};
+use crate::job::series_result::{ResultSeries, follow};
 use crate::parser_answer::answer;
-use crate::stderr::say;
 use pummel_fronts::exit_status::Exit;
-use pummel_fronts::job::{FrontInputs, Job, UsageError};
+use pummel_fronts::job::{FrontInputs, Job, UsageError, seed_of};
 use pummel_fronts::native;
 use pummel_fronts::native::{RunArgs, Typed};
+use pummel_fronts::style::StyleOutput;
 use pummel_fronts::values;
 use pummel_fronts::values::ValueError;
-use pummel_report::repetition;
 use pummel_report::repetition::Repetition;
-use pummel_report::view::repeated;
-use pummel_report::view::run::Wanted;
-use pummel_report::{markdown, page, text};
+use pummel_report::stored::ResultDocument;
 
 /// Most repetitions.
 const RUNS_MAX: u64 = 1_000;
@@ -82,19 +81,6 @@ fn repetitions(text: &str) -> Result<u32, ValueError> {
     values::count_within(text, 2, RUNS_MAX).map(|count| count as u32)
 }
 
-/// The forms of the result of repeated runs.
-const FORMS: [SeriesForm<Repetition>; 4] = [
-    ("json", repetition::json),
-    ("csv", repetition::csv),
-    ("report", page::render_repetition),
-    ("summary", markdown),
-];
-
-/// The runs for the page of a job or a comment.
-fn markdown(repetition: &Repetition) -> Vec<u8> {
-    markdown::render(&repeated::view(repetition, Wanted::Screen))
-}
-
 /// Makes the run, or the runs.
 pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
     let Some(count) = args.repeat.repeat else {
@@ -103,14 +89,9 @@ pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
             false => single::follow(&args.run, inputs),
         };
     };
-    let (typed, detection) = detected(&args.run, inputs);
-    let job = match job_of(&typed, inputs) {
-        Ok(job) => job,
-        Err(error) => return answer(&error.into()),
-    };
-    match repeat(args, count, (&job, detection)) {
-        Ok(exit) => exit,
-        Err(end) => end.exit(),
+    match job_of(&args.run, inputs) {
+        Ok((job, detection)) => repeat(args, count, &job, detection).unwrap_or_else(|exit| exit),
+        Err(error) => answer(&error.into()),
     }
 }
 
@@ -125,57 +106,87 @@ const REFUSED: [Refused; 7] = [
     ("--times", "the result of several runs has the response alone"),
 ];
 
-/// The job of the first run, without files of its own.
-fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
+/// The job of the first run, without files of its own, and what its servers were found to speak.
+fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<(Job, Detection), UsageError> {
     let accepted = "without --repeat only";
     refuse_options(typed, &REFUSED, accepted)?;
-    let job = native::run(typed, inputs)?;
-    refuse_saved(typed, &job.plan, &REFUSED, accepted)?;
+    refuse_forms(&typed.args.output)?;
+    let (typed, detection) = detected(typed, inputs);
+    let job = native::run(&typed, inputs)?;
+    refuse_saved(&typed, &job.plan, &REFUSED, accepted)?;
     refuse_stdin(&job.plan)?;
     check_here(&job)?;
-    Ok(Job { outputs: job.outputs.of_series(), ..job })
+    Ok((Job { outputs: job.outputs.of_series(), ..job }, detection))
 }
 
-fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)) -> Result<Exit, SeriesEnd> {
+/// Makes the runs. Returns the exit status also where nothing could be begun.
+fn repeat(args: &RunCommandArgs, count: u32, job: &Job, detection: Detection) -> Result<Exit, Exit> {
     let output = &args.run.args.output;
-    let mut driver = Driver::prepare(job, &Extras { detection, ..Extras::default() }, &SeriesStyle)
-        .map_err(SeriesEnd::Reported)?;
-    let files = SeriesFiles::prepare(output, &FORMS)?;
+    let driver = Driver::prepare(job, &Extras::default(), &SeriesStyle)?;
     let care = args.repeat.restart.clone().map_or(ServerCare::None, ServerCare::Restart);
     let restarted = Some(care != ServerCare::None);
-    let mut repetition = Repetition::new(&job.plan, told_command_line(&job.plan), count, restarted);
-    let mut maker = RunMaker::new(job.plan.clone(), care);
-    let mut end = None;
-    for number in 0..count {
-        let made = maker.make(&mut driver, job.plan.seed, number);
-        repetition.made_again = maker.made_again();
-        match made {
-            Ok(run) => {
-                if !output.quiet {
-                    say(format_args!("run {} of {count}: {}", number + 1, run.line()));
-                }
-                repetition.extend([run], maker.source().clone());
-            }
-            Err(why) => {
-                end = Some(why);
-                break;
-            }
-        }
-        if let Err(error) = files.checkpoint(&repetition) {
-            end = Some(error.into());
-            break;
-        }
+    let repetition = Repetition::new(&job.plan, told_command_line(&job.plan), count, restarted);
+    let side = SeriesSide::new(care, detection, false);
+    let mut series = RepeatedRuns { plan: &job.plan, repetition };
+    Ok(follow(&mut series, vec![driver], vec![side], output))
+}
+
+/// Runs of one plan, each with a seed of its own.
+struct RepeatedRuns<'a> {
+    plan: &'a ValidPlan,
+    repetition: Repetition,
+}
+
+impl RunSeries for RepeatedRuns<'_> {
+    fn next_run(&mut self, _: &mut StyleOutput) -> Result<Option<SeriesRun>, NotRun> {
+        let number = self.repetition.runs.len() as u32;
+        let run = || SeriesRun::new(self.plan, seed_of(self.plan.seed, number));
+        Ok((number < self.repetition.asked).then(run))
     }
-    driver.close_view();
-    let reason = end.as_ref().and_then(SeriesEnd::reason);
-    repetition.end(reason, matches!(end, Some(SeriesEnd::Interrupted)));
-    let is_told = SeriesEnd::says_all(end.as_ref(), repetition.runs.len());
-    let exit = end.map_or_else(|| Exit::of_status(repeated::headline(&repetition).status), SeriesEnd::exit);
-    let text = (!is_told).then_some(text::repetition as TextOf<_>);
-    let reports = Reports { text, markdown, json: repetition::json };
-    let exit = files.finish(output, &repetition, reports, exit);
-    match driver.close() {
-        Err(error) if exit != Exit::Interrupted => Ok(SeriesEnd::from(error).exit()),
-        _ => Ok(exit),
+
+    fn add(&mut self, finished: Finished, out: &mut StyleOutput) -> Result<(), NotRun> {
+        let (run, source) = finished.figures();
+        let Repetition { runs, asked, .. } = &self.repetition;
+        out.line(format_args!("run {} of {asked}: {}", runs.len() + 1, run.line()));
+        self.repetition.extend([run], source);
+        Ok(())
+    }
+}
+
+impl ResultSeries for RepeatedRuns<'_> {
+    fn result(&self, state: &SeriesState) -> ResultDocument {
+        let mut repetition = Box::new(self.repetition.clone());
+        repetition.made_again = state.made_again;
+        repetition.end(state.reason(), state.is_interrupted());
+        ResultDocument::Repeated(repetition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_measure::measurement::Status;
+
+    use super::*;
+    use crate::job::series::tests::{asked, interrupted, plan};
+
+    #[test]
+    fn each_run_has_a_seed_of_its_own_and_the_result_counts_the_runs() {
+        let plan = plan();
+        let repetition = Repetition::new(&plan, Vec::new(), 3, Some(false));
+        let mut series = RepeatedRuns { plan: &plan, repetition };
+        let result = |series: &RepeatedRuns<'_>, state: &SeriesState| {
+            let ResultDocument::Repeated(result) = series.result(state) else { panic!("repeated runs") };
+            (result.runs.len(), result.status, result.reason, result.made_again)
+        };
+        let first = asked(&mut series, 2);
+        assert_eq!(
+            result(&series, &interrupted()),
+            (2, Status::Interrupted, Some("interrupted".to_owned()), 0)
+        );
+        let runs = [first, asked(&mut series, 9)].concat();
+        let seeds: Vec<u64> = runs.iter().map(|run| run.plan.seed).collect();
+        assert_eq!(seeds, [0, 1, 2].map(|number| seed_of(plan.seed, number)));
+        let state = SeriesState { made: 3, made_again: 2, is_over: true, end: None };
+        assert_eq!(result(&series, &state), (3, Status::Complete, None, 2));
     }
 }

@@ -6,15 +6,17 @@ use pummel_measure::limit::Cause;
 use pummel_measure::rate_search::{Ask, NoRate, RateSearch, Recovery, Role, Seen};
 use pummel_measure::uncertainty::Windows;
 
-use crate::commands::run_maker::SeriesEnd;
-use crate::commands::series::{CurveRunner, first_job, hidden_where_refused, prepared, series};
+use crate::commands::curve::CLOSED_LOOP_FIRST;
+use crate::commands::series::{Asked, Choice, PreparedSeries, hidden_where_refused};
+use crate::job::runner::NotRun;
+use crate::job::series::Finished;
 use crate::parser_answer::answer;
 use pummel_fronts::exit_status::Exit;
-use pummel_fronts::hints::Obstacle;
 use pummel_fronts::job::FrontInputs;
 use pummel_fronts::native::{RunArgs, Typed};
 use pummel_fronts::values::{self, ValueError};
-use pummel_report::document::{CurveOverload, CurveSearch};
+use pummel_report::curve::Point;
+use pummel_report::document::{CurveDocument, CurveOverload, CurveSearch};
 use pummel_report::words::limit::cause_words;
 
 /// Options of `pummel search`.
@@ -73,74 +75,76 @@ fn of_search(arg: Arg) -> Arg {
 
 /// Looks for the greatest rate that meets the goals.
 pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
-    let (run, detection) = match prepared(&args.run, inputs, Some(1.0)) {
-        Ok(found) => found,
-        Err(error) => return answer(&error.into()),
-    };
-    // The first run is a closed loop; what its rate will be is not known yet.
-    let job = first_job(&run, inputs, &[None, Some(1.0)]);
-    series("search", (&run, detection), inputs, job, |runner, job| {
-        let search = RateSearch::new(job.plan.seed, args.precision);
-        Searching { search, before: None, overload: None }.run(runner)?;
-        Ok(())
-    })
+    match PreparedSeries::of(&args.run, inputs, Some(1.0), &CLOSED_LOOP_FIRST) {
+        Ok(prepared) => {
+            let search = RateSearch::new(prepared.seed(), args.precision);
+            let choice = Searching { search, asked: None, before: None, overload: None };
+            prepared.follow("search", inputs, choice)
+        }
+        Err(error) => answer(&error.into()),
+    }
 }
 
 /// A search under way.
 struct Searching {
     search: RateSearch,
+    /// The run that was asked for last.
+    asked: Option<Ask>,
     /// The windows of the run that confirmed the answer.
     before: Option<Windows>,
     /// The rate of the overload, in requests per second.
     overload: Option<f64>,
 }
 
-impl Searching {
-    /// Makes all runs. The result so far is in the curve of `runner` also where it ends early.
-    fn run(&mut self, runner: &mut CurveRunner<'_>) -> Result<(), SeriesEnd> {
-        while let Some(ask) = self.search.next() {
-            let name = ask.role.name();
-            match ask.role {
-                Role::Overload => {
-                    self.overload(runner, ask)?;
-                    self.search.handle(&Seen::default());
-                }
-                Role::Peak | Role::Halve | Role::Around | Role::Confirm => {
-                    let measurement = runner.measure(name, ask.rate)?;
-                    let point = runner.last().expect("a run was just made");
-                    self.search.handle(&Seen::of(&measurement, &point.summary, point.carried()));
-                    if ask.role == Role::Confirm {
-                        self.before = measurement.windows;
-                    }
-                    let found = self.found(runner, None);
-                    runner.set_found(self.search.answer().rate, found);
-                }
-            }
+impl Choice for Searching {
+    fn next(&mut self) -> Result<Option<Asked>, NotRun> {
+        if let Some(Ask { role: Role::Overload, .. }) = self.asked.take() {
+            self.search.handle(&Seen::default());
         }
-        Ok(())
+        self.asked = self.search.next();
+        let Some(ask) = self.asked else { return Ok(None) };
+        Ok(match (ask.role, ask.rate, self.search.answer().rate) {
+            // The server is overloaded, and the run goes on at the answer.
+            (Role::Overload, Some(overload), Some(rate)) => {
+                Some(Asked::InTurn([(ask.role.name(), overload), (AFTER, rate)], OVERLOAD_NS))
+            }
+            (Role::Overload, ..) => None,
+            _ => Some(Asked::Rate(ask.role.name(), ask.rate)),
+        })
     }
 
-    /// Overloads the server and goes on at the answer, in one run.
-    fn overload(&mut self, runner: &mut CurveRunner<'_>, ask: Ask) -> Result<(), SeriesEnd> {
-        let (Some(overload), Some(rate)) = (ask.rate, self.search.answer().rate) else { return Ok(()) };
-        let stretches = [(ask.role.name(), overload), (AFTER, rate)];
-        let whole = runner.measure_in_turn(stretches, OVERLOAD_NS).map_err(|why| beyond_answer(why, ask))?;
-        let Some(whole) = whole else { return Ok(()) };
-        self.overload = Some(overload);
-        let recovery = self.before.as_ref().zip(whole.windows.as_ref());
-        let recovery = recovery.and_then(|(before, whole)| Recovery::of(before, whole, OVERLOAD_NS));
-        let found = self.found(runner, recovery);
-        runner.set_found(self.search.answer().rate, found);
-        Ok(())
+    fn add(
+        &mut self,
+        finished: Finished,
+        point: &Point,
+        told: &dyn Fn(&str) -> String,
+        curve: &mut CurveDocument,
+    ) {
+        let Some(ask) = self.asked else { return };
+        let windows = finished.measurement.windows.as_ref();
+        let mut recovery = None;
+        if ask.role == Role::Overload {
+            self.overload = ask.rate;
+            let both = self.before.as_ref().zip(windows);
+            recovery = both.and_then(|(before, whole)| Recovery::of(before, whole, OVERLOAD_NS));
+        } else {
+            self.search.handle(&Seen::of(&finished.measurement, &point.summary, point.carried()));
+        }
+        if ask.role == Role::Confirm {
+            self.before = finished.measurement.windows;
+        }
+        (curve.found_rate, curve.search) = (self.search.answer().rate, Some(self.found(told, recovery)));
     }
+}
 
+impl Searching {
     /// The results so far, with the names that the results tell.
-    fn found(&self, runner: &CurveRunner<'_>, recovery: Option<Recovery>) -> CurveSearch {
+    fn found(&self, told: &dyn Fn(&str) -> String, recovery: Option<Recovery>) -> CurveSearch {
         let mut answer = self.search.answer().clone();
         let mut generator = self.search.generator().cloned();
-        let names = answer.reason.iter_mut().flat_map(NoRate::names_mut);
-        for name in names.chain(generator.iter_mut().flat_map(Cause::names_mut)) {
-            *name = runner.told(name);
+        let reasons = answer.reason.iter_mut().flat_map(NoRate::names_mut);
+        for name in reasons.chain(generator.iter_mut().flat_map(Cause::names_mut)) {
+            *name = told(name);
         }
         CurveSearch {
             closed_loop_rate: self.search.capacity(),
@@ -152,34 +156,27 @@ impl Searching {
     }
 }
 
-/// The end of a search whose answer is known and stays, although the run with the overload failed.
-fn beyond_answer(why: SeriesEnd, ask: Ask) -> SeriesEnd {
-    let rate = ask.rate.unwrap_or_default();
-    match why {
-        SeriesEnd::Failed(Obstacle { reason, hint, .. })
-        | SeriesEnd::Partial(Obstacle { reason, hint, .. }) => {
-            let reason = format!(
-                "the answer was known when the server was overloaded, with {rate:.0} requests per second, and the run with \
-                 that overload failed: {reason}"
-            );
-            SeriesEnd::Failed(Obstacle { reason, shown: None, hint })
-        }
-        why => why,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::series::SeriesRun;
+    use crate::job::series::tests::{finished, plan};
 
     #[test]
-    fn a_server_that_fails_in_the_overload_is_named_and_fails_the_search() {
-        let ask = Ask { role: Role::Overload, rate: Some(900.0) };
-        let why = beyond_answer(SeriesEnd::Failed("a:1: connection refused".to_owned().into()), ask);
-        let SeriesEnd::Failed(Obstacle { reason: said, .. }) = why else { panic!("it failed") };
-        assert!(said.contains("overloaded, with 900 requests"), "{said}");
-        assert!(said.ends_with("a:1: connection refused"), "{said}");
-        assert!(matches!(beyond_answer(SeriesEnd::Interrupted, ask), SeriesEnd::Interrupted));
+    fn a_search_begins_in_closed_loop_and_its_result_names_that_rate() {
+        let plan = plan();
+        let search = RateSearch::new(1, None);
+        let mut searching = Searching { search, asked: None, before: None, overload: None };
+        assert_eq!(searching.next().expect("a run"), Some(Asked::Rate("peak", None)));
+        let finished = finished(&SeriesRun::new(&plan, 1));
+        let (summary, due_s) = (finished.summary.clone(), f64::INFINITY);
+        let point =
+            Point { role: "peak", asked: None, level: None, seed: 1, due_s, wrong_values: None, summary };
+        let mut curve = CurveDocument::new("search", &plan, Vec::new());
+        searching.add(finished, &point, &str::to_owned, &mut curve);
+        let found = curve.search.expect("a search");
+        assert_eq!((curve.found_rate, found.closed_loop_rate), (None, point.summary.totals.rate));
+        assert!(matches!(searching.next(), Ok(Some(Asked::Rate("search", Some(_))))));
     }
 
     #[test]

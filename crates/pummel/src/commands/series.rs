@@ -1,44 +1,41 @@
 //! Runs at several rates, and what they show together; `pummel scan`, whose rates lie at equal distances.
 
-use std::collections::BTreeSet;
-use std::io;
+use std::collections::{BTreeSet, VecDeque};
 
 use clap::{Arg, Args};
 use pummel_logic::plan::validate::ValidPlan;
-use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, TracePace, Work};
+use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, TracePace};
 use pummel_logic::time::{Nanos, SECOND, seconds};
-use pummel_measure::measurement::{Measurement, Status};
-use pummel_measure::outcome::failure_of;
+use pummel_measure::measurement::Measurement;
 use pummel_measure::reason::Reason;
 use pummel_measure::summary::Summary;
 
 use crate::commands::detection::detected;
-use crate::commands::run_maker::{SeriesEnd, SeriesStyle, pause_before, refuse_stdin, until_whole};
+use crate::commands::one_run;
+use crate::commands::one_run::{Refused, refuse_forms, refuse_options, refuse_stdin};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::provenance::told_command_line;
-use crate::job::runner::Dealing;
-use crate::output::{Output, open_form, print, print_screen};
+use crate::job::runner::NotRun;
+use crate::job::series::{
+    Finished, RunSeries, SeriesRun, SeriesSide, SeriesState, SeriesStyle, ServerCare, is_whole,
+};
+use crate::job::series_result::{ResultSeries, follow};
 use crate::parser_answer::answer;
-use crate::stderr::say;
-use crate::terminal::terminal;
 use pummel_fronts::exit_status::Exit;
 use pummel_fronts::fleet::Fleet;
 use pummel_fronts::job::{FrontInputs, Job, UsageError, seed_of};
 use pummel_fronts::native;
-use pummel_fronts::native::options::OutputArgs;
 use pummel_fronts::native::typed_rate::TypedRate;
 use pummel_fronts::native::{RunArgs, Typed};
-use pummel_fronts::outputs::ReportFormat;
+use pummel_fronts::style::StyleOutput;
 use pummel_fronts::values;
 use pummel_fronts::values::{ValueError, WarmUpTime};
 use pummel_report::anonymous;
 use pummel_report::curve;
 use pummel_report::curve::Point;
-use pummel_report::document::{CurveDocument, CurveSearch};
-use pummel_report::forms::{FORMS, Form};
-use pummel_report::screen::Hints;
-use pummel_report::view::series::SeriesHeadline;
+use pummel_report::document::{CurveDocument, CurveRun};
+use pummel_report::stored::ResultDocument;
 
 /// Options of `pummel scan`.
 #[derive(Args, Clone, Debug)]
@@ -64,6 +61,15 @@ pub struct Rates {
     pub high: f64,
     /// From one to the next.
     pub step: f64,
+}
+
+impl Rates {
+    /// All of them, from the lowest on.
+    fn all(self) -> impl Iterator<Item = f64> {
+        let Rates { low, high, step } = self;
+        let count = ((high - low) / step + 1e-9) as u32;
+        (0..=count).map(move |number| low + f64::from(number) * step)
+    }
 }
 
 /// What a scan in closed loop changes from run to run.
@@ -156,44 +162,46 @@ fn over(text: &str) -> Result<Over, ValueError> {
 
 /// Measures at every rate, or at every level.
 pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
-    if args.over.is_some() && args.run.has("--arrivals") {
-        let why =
-            "'--arrivals' is accepted with '--rates' only: a closed loop asks as soon as it is answered";
-        return answer(&UsageError::Missing(why.to_owned()).into());
+    match prepared_scan(args, inputs) {
+        Ok((prepared, asked)) => prepared.follow("scan", inputs, asked),
+        Err(error) => answer(&error.into()),
     }
-    let (run, detection) = match prepared(&args.run, inputs, args.rates.map(|rates| rates.low)) {
-        Ok(found) => found,
-        Err(error) => return answer(&error.into()),
-    };
-    if let Some(over) = args.over {
-        return scan_over((&run, detection), over, inputs);
-    }
-    let Some(Rates { low, high, step }) = args.rates else {
-        return answer(&UsageError::Missing("'--rates' or '--over' is required".to_owned()).into());
-    };
-    let job = first_job(&run, inputs, &[Some(low)]);
-    series("scan", (&run, detection), inputs, job, |runner, _| {
-        let count = ((high - low) / step + 1e-9) as u32;
-        for n in 0..=count {
-            runner.measure("scan", Some(low + f64::from(n) * step))?;
-        }
-        Ok(())
-    })
 }
 
-/// Measures in closed loop at every level.
-fn scan_over((run, detection): (&Typed<RunArgs>, Detection), over: Over, inputs: &FrontInputs) -> Exit {
-    let levels = over.levels();
-    // The greatest level asks for the most; the first run is made at the least.
-    let checked = first_job(&at_level(run, over.kind, over.high), inputs, &[None])
-        .and_then(|_| first_job(&at_level(run, over.kind, over.low), inputs, &[None]));
-    series("scan", (run, detection), inputs, checked, |runner, _| {
-        for level in levels {
-            let typed = at_level(&at(run, None), over.kind, level);
-            runner.make("scan", &typed, None, Some((over.kind.name(), level)))?;
+/// A scan that is ready, and all of its runs.
+fn prepared_scan(
+    args: &ScanArgs,
+    inputs: &FrontInputs,
+) -> Result<(PreparedSeries, VecDeque<Asked>), UsageError> {
+    match (args.over, args.rates) {
+        (Some(_), _) if args.run.has("--arrivals") => Err(UsageError::Missing(
+            "'--arrivals' is accepted with '--rates' only: a closed loop asks as soon as it is answered"
+                .to_owned(),
+        )),
+        (Some(over), _) => {
+            let asked: VecDeque<Asked> =
+                over.levels().into_iter().map(|level| Asked::Level(over.kind, level)).collect();
+            // The greatest level asks for the most; the first run is made at the least.
+            let checked = [Asked::Level(over.kind, over.low), Asked::Level(over.kind, over.high)];
+            Ok((PreparedSeries::of(&args.run, inputs, None, &checked)?, asked))
         }
-        Ok(())
-    })
+        (None, Some(rates)) => {
+            let asked: VecDeque<Asked> = rates.all().map(|rate| Asked::Rate(SCAN_ROLE, Some(rate))).collect();
+            let first = [Asked::Rate(SCAN_ROLE, Some(rates.low))];
+            Ok((PreparedSeries::of(&args.run, inputs, Some(rates.low), &first)?, asked))
+        }
+        (None, None) => Err(UsageError::Missing("'--rates' or '--over' is required".to_owned())),
+    }
+}
+
+/// The role of the runs of a scan.
+const SCAN_ROLE: &str = "scan";
+
+/// A choice that was made before the first run.
+impl Choice for VecDeque<Asked> {
+    fn next(&mut self) -> Result<Option<Asked>, NotRun> {
+        Ok(self.pop_front())
+    }
 }
 
 /// The options of a run at a level.
@@ -207,35 +215,120 @@ fn at_level(typed: &Typed<RunArgs>, kind: Kind, level: u32) -> Typed<RunArgs> {
     typed
 }
 
-/// Makes the runs of a series with `make`, and writes their common results. `job` is the first of the runs.
-pub fn series(
-    command: &'static str,
-    (typed, detection): (&Typed<RunArgs>, Detection),
-    inputs: &FrontInputs,
-    job: Result<Job, SeriesEnd>,
-    make: impl FnOnce(&mut CurveRunner<'_>, &Job) -> Result<(), SeriesEnd>,
-) -> Exit {
-    let job = match job {
-        Ok(job) => job,
-        Err(end) => return end.exit(),
-    };
-    let mut runner = match CurveRunner::new(command, typed, inputs, (&job, detection)) {
-        Ok(runner) => runner,
-        Err(end) => return end.exit(),
-    };
-    let end = make(&mut runner, &job).err();
-    runner.conclude(end)
+/// A run that a series asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Asked {
+    /// A run with this role at a rate; in closed loop without one.
+    Rate(&'static str, Option<f64>),
+    /// A run in closed loop at so many of what a scan changes.
+    Level(Kind, u32),
+    /// One run without a warm-up at two rates, each with its role, without a pause between them: the first for so many
+    /// nanoseconds, the second for as long as a run of the command line. It is never the first run, and what is known stays known
+    /// where it fails. It is left out where the load cannot change its rate.
+    InTurn([(&'static str, f64); 2], Nanos),
 }
 
-/// What all runs have in common.
-pub struct CurveRunner<'a> {
+impl Asked {
+    /// The options of such a run.
+    fn options(self, typed: &Typed<RunArgs>) -> Typed<RunArgs> {
+        match self {
+            Asked::Rate(_, rate) => at(typed, rate),
+            Asked::Level(kind, level) => at_level(&at(typed, None), kind, level),
+            Asked::InTurn([_, (_, rate)], _) => at(typed, Some(rate)),
+        }
+    }
+}
+
+/// The choice of the runs of a series, one after the other.
+pub trait Choice {
+    /// The next run; `None` where there are enough.
+    ///
+    /// # Errors
+    /// Returns [`NotRun`] when the runs so far allow none.
+    fn next(&mut self) -> Result<Option<Asked>, NotRun>;
+
+    /// Takes the run that was chosen last, with its last point. `curve` keeps what it shows, in sentences as `told` makes them.
+    fn add(
+        &mut self,
+        _finished: Finished,
+        _point: &Point,
+        _told: &dyn Fn(&str) -> String,
+        _curve: &mut CurveDocument,
+    ) {
+    }
+}
+
+/// A series that is ready for its first run.
+pub struct PreparedSeries {
+    typed: Typed<RunArgs>,
+    detection: Detection,
+    /// The first run, without files of its own.
+    job: Job,
+}
+
+impl PreparedSeries {
+    /// The options of a series with their files read and the protocol of their servers, which are asked as the run at `rate` would
+    /// ask them. Runs like each of the `checked` ones can be made; the first of them is the first run.
+    ///
+    /// # Errors
+    /// Returns [`UsageError`] for options that a series does not have, for files that cannot be read, and for a run that could not be
+    /// made.
+    pub fn of(
+        typed: &Typed<RunArgs>,
+        inputs: &FrontInputs,
+        rate: Option<f64>,
+        checked: &[Asked],
+    ) -> Result<PreparedSeries, UsageError> {
+        refuse(typed)?;
+        let mut typed = typed.with_files(inputs)?;
+        let (found, detection) = detected(&at(&typed, rate), inputs);
+        typed.args.target = found.args.target;
+        let jobs = checked.iter().map(|asked| native::run(&asked.options(&typed), inputs));
+        let job = jobs.collect::<Result<Vec<Job>, UsageError>>()?.swap_remove(0);
+        refuse_stdin(&job.plan)?;
+        check_agents(&job)?;
+        check_here(&job)?;
+        Ok(PreparedSeries { typed, detection, job: Job { outputs: job.outputs.of_series(), ..job } })
+    }
+
+    /// The seed of the first run.
+    pub fn seed(&self) -> u64 {
+        self.job.plan.seed
+    }
+
+    /// Makes the runs that are chosen, and writes what they show together.
+    pub fn follow(self, command: &'static str, inputs: &FrontInputs, choice: impl Choice) -> Exit {
+        let PreparedSeries { typed, detection, job } = self;
+        let output = &typed.args.output;
+        let driver = match Driver::prepare(&job, &Extras::default(), &SeriesStyle) {
+            Ok(driver) => driver,
+            Err(exit) => return exit,
+        };
+        let side = SeriesSide::new(ServerCare::None, detection, false);
+        let agents = job.fleet.as_ref().map(Fleet::agent_names).unwrap_or_default();
+        let mut series = CurveSeries {
+            choice,
+            typed: &typed,
+            // The seed of the first run; those of the others follow from it.
+            inputs: FrontInputs { seed: job.plan.seed, ..inputs.clone() },
+            asked: None,
+            curve: CurveDocument::new(command, &job.plan, told_command_line(&job.plan)),
+            plan: &job.plan,
+            agents,
+            cards: Vec::new(),
+        };
+        follow(&mut series, vec![driver], vec![side], output)
+    }
+}
+
+/// Runs at the rates, or at the levels, of a choice.
+struct CurveSeries<'a, C> {
+    choice: C,
     typed: &'a Typed<RunArgs>,
     inputs: FrontInputs,
-    driver: Driver<'a>,
-    files: Vec<SeriesFile>,
+    /// The run that was asked for last.
+    asked: Option<Asked>,
     curve: CurveDocument,
-    /// The last run.
-    last: Option<Point>,
     /// The plan of the first run.
     plan: &'a Plan,
     /// Names of the agents of the last run; before it, the names by which they are to be reached.
@@ -244,99 +337,90 @@ pub struct CurveRunner<'a> {
     cards: Vec<String>,
 }
 
-/// A file that is made from all runs.
-struct SeriesFile {
-    form: &'static Form,
-    render: fn(&CurveDocument) -> Vec<u8>,
-    output: Output,
+impl<C: Choice> RunSeries for CurveSeries<'_, C> {
+    fn next_run(&mut self, out: &mut StyleOutput) -> Result<Option<SeriesRun>, NotRun> {
+        while let Some(asked) = self.choice.next()? {
+            let seed = seed_of(self.inputs.seed, self.curve.runs.len() as u32);
+            self.asked = Some(asked);
+            let Asked::InTurn(stretches, first_ns) = asked else {
+                let plan = native::run(&asked.options(self.typed), &self.inputs)?.plan;
+                return Ok(Some(SeriesRun::new(&plan, seed)));
+            };
+            match self.plan_in_turn(stretches, first_ns) {
+                Ok(plan) => {
+                    let preface = Some(format!(
+                        "the answer was known when the server was overloaded, with {:.0} requests per second, and the run \
+                         with that overload failed",
+                        stretches[0].1
+                    ));
+                    return Ok(Some(SeriesRun { preface, ..SeriesRun::new(&plan, seed) }));
+                }
+                Err(why) => {
+                    out.error(format!("overload: not made, since this load cannot change its rate: {why}\n"));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn counts(&mut self, plan: &ValidPlan, measurement: &mut Measurement) -> bool {
+        self.note_surroundings(measurement);
+        // A run in which nothing was due shows nothing, and the other runs of the series may.
+        is_whole(plan, measurement) || measurement.reason == Some(Reason::NothingDue)
+    }
+
+    fn add(&mut self, finished: Finished, out: &mut StyleOutput) -> Result<(), NotRun> {
+        let asked = self.asked.take().expect("a run was asked for");
+        if let (Asked::Rate(_, Some(_)), Some(group)) = (asked, finished.plan.groups.first()) {
+            self.curve.arrivals = group.arrivals.to_string();
+        }
+        let told = |sentence: &str| anonymous::sentence(sentence, self.plan, &self.agents, &self.cards);
+        let mut points = points_of(asked, &finished);
+        for point in &mut points {
+            for name in point.summary.verdict.cause.names_mut() {
+                *name = told(name);
+            }
+            let run = point.document();
+            out.line(line_of(&run));
+            curve::push(&mut self.curve, run);
+        }
+        if let Some(point) = points.last() {
+            self.choice.add(finished, point, &told, &mut self.curve);
+        }
+        Ok(())
+    }
 }
 
-impl<'a> CurveRunner<'a> {
-    /// Checks that everything that the runs need can be read and written, before anything is sent.
-    ///
-    /// # Errors
-    /// Returns [`SeriesEnd`] when a run cannot be made.
-    fn new(
-        command: &'static str,
-        typed: &'a Typed<RunArgs>,
-        inputs: &FrontInputs,
-        (job, detection): (&'a Job, Detection),
-    ) -> Result<CurveRunner<'a>, SeriesEnd> {
-        let driver = Driver::prepare(job, &Extras { detection, ..Extras::default() }, &SeriesStyle)
-            .map_err(SeriesEnd::Reported)?;
-        let mut files = Vec::new();
-        for (form, path) in typed.args.output.files.0.iter() {
-            let Some(render) = form.series else { continue };
-            let output = open_form(form, path)?;
-            files.extend(output.map(|output| SeriesFile { form, render, output }));
-        }
-        Ok(CurveRunner {
-            typed,
-            // The seed of the first run; those of the others follow from it.
-            inputs: FrontInputs { seed: job.plan.seed, ..inputs.clone() },
-            driver,
-            files,
-            // What is written before the end is of a part of the runs.
-            curve: CurveDocument {
-                status: Status::Partial,
-                ..CurveDocument::new(command, &job.plan, told_command_line(&job.plan))
-            },
-            last: None,
-            plan: &job.plan,
-            agents: job.fleet.as_ref().map(Fleet::agent_names).unwrap_or_default(),
-            cards: Vec::new(),
-        })
+impl<C: Choice> ResultSeries for CurveSeries<'_, C> {
+    fn result(&self, state: &SeriesState) -> ResultDocument {
+        let told = |reason: String| anonymous::sentence(&reason, self.plan, &self.agents, &self.cards);
+        ResultDocument::Series(Box::new(CurveDocument {
+            status: state.status(),
+            reason: state.reason().map(told),
+            made_again: state.made_again,
+            ..self.curve.clone()
+        }))
     }
+}
 
-    /// Makes a run at a rate, or in closed loop, and adds it to the curve.
-    ///
-    /// # Errors
-    /// Returns [`SeriesEnd`] when the run cannot begin, is not complete, or is interrupted.
-    pub fn measure(&mut self, role: &'static str, asked: Option<f64>) -> Result<Measurement, SeriesEnd> {
-        self.make(role, &at(self.typed, asked), asked, None)
-    }
-
-    /// Makes one run without a warm-up at two rates, of which the first lasts `first_ns` and the second as long as a run of the
-    /// command line does, without a pause between them; adds each stretch to the curve, with its role. Returns `None`, and says
-    /// why, where the load of the command line cannot change its rate. It is never the first run.
-    ///
-    /// # Errors
-    /// Returns [`SeriesEnd`] when the run cannot begin, is not complete, or is interrupted.
-    pub fn measure_in_turn(
-        &mut self,
-        stretches: [(&'static str, f64); 2],
-        first_ns: Nanos,
-    ) -> Result<Option<Measurement>, SeriesEnd> {
-        let plan = match self.plan_in_turn(stretches, first_ns) {
-            Ok(plan) => plan,
-            Err(why) => {
-                say(format_args!(
-                    "{:>8}: not made, since this load cannot change its rate: {why}",
-                    stretches[0].0
-                ));
-                return Ok(None);
-            }
-        };
-        let (measurement, plan) = self.run(&plan)?;
-        let windows = measurement.windows.as_ref();
-        let mut wrong_values = [None, wrong_values(&measurement, &plan)].into_iter();
-        let answered_s = seconds(measurement.measured_ns.max(measurement.answered_ns));
-        for ((role, asked), mut summary) in stretches.into_iter().zip(Summary::of_parts(&measurement, &plan))
-        {
-            let due_s = summary.seconds;
-            // What was due in the first stretch may be answered long after it.
-            if let Some(rate) =
-                windows.filter(|_| role == stretches[0].0).and_then(|all| all.rate_until(first_ns))
-            {
-                summary.totals.rate = rate;
-                let needed_s = summary.totals.counts.completed as f64 / rate;
-                summary.seconds = needed_s.min(answered_s).max(due_s);
-            }
-            let wrong_values = wrong_values.next().flatten();
-            let seed = plan.seed;
-            self.add(Point { role, asked: Some(asked), level: None, seed, due_s, wrong_values, summary })?;
+impl<C> CurveSeries<'_, C> {
+    /// Keeps what a run, also one that failed, knew of its agents, its servers and its machine.
+    fn note_surroundings(&mut self, measurement: &Measurement) {
+        if let Some(agents) = &measurement.agents {
+            self.agents = agents.members.iter().map(|member| member.name.clone()).collect();
         }
-        Ok(Some(measurement))
+        let servers = measurement.evidence.iter().flat_map(|evidence| &evidence.servers);
+        let readings = servers.filter_map(|server| server.reading.as_ref());
+        let known = readings.filter(|reading| !reading.software.is_empty());
+        let known: BTreeSet<String> =
+            known.map(|reading| format!("{} {}", reading.software, reading.version)).collect();
+        if !known.is_empty() {
+            self.curve.software = known.into_iter().collect();
+        }
+        self.curve.agents = measurement.agents.as_ref().map_or(0, |agents| agents.members.len());
+        let machines = measurement.evidence.iter().flat_map(|evidence| &evidence.machines);
+        let cards = machines.flat_map(|machine| &machine.network).flat_map(|network| &network.cards);
+        self.cards = cards.map(|card| card.name.clone()).collect();
     }
 
     /// The plan of a run at two rates, or the reason why there is none: some loads cannot change their rate.
@@ -364,210 +448,65 @@ impl<'a> CurveRunner<'a> {
         plan.changes.parts = vec![part(first, 0), part(second, first_ns)];
         plan.validate().map_err(|why| why.to_string())
     }
-
-    /// Makes a run with these options at a rate, or in closed loop at a level of something, and adds it to the curve.
-    fn make(
-        &mut self,
-        role: &'static str,
-        typed: &Typed<RunArgs>,
-        asked: Option<f64>,
-        level: Option<(&'static str, u32)>,
-    ) -> Result<Measurement, SeriesEnd> {
-        let plan = native::run(typed, &self.inputs).map_err(SeriesEnd::Usage)?.plan;
-        let (measurement, plan) = self.run(&plan)?;
-        if let Some(group) = plan.groups.first().filter(|_| asked.is_some()) {
-            self.curve.arrivals = group.arrivals.to_string();
-        }
-        let wrong_values = wrong_values(&measurement, &plan);
-        let summary = Summary::of(&measurement, &plan);
-        let replayed = measurement.replayed.as_ref().map(|_| rows_due(&summary));
-        let due_s = asked.map_or(f64::INFINITY, |rate| due_s(&plan, rate, replayed));
-        self.add(Point { role, asked, level, seed: plan.seed, due_s, wrong_values, summary })?;
-        Ok(measurement)
-    }
-
-    /// The plan as the next run has it: with a seed of its own, since runs with the same arrivals would err together, and no line
-    /// through them could tell; and without a load where the records are there.
-    fn next_plan(&self, plan: &ValidPlan, has_records: bool) -> ValidPlan {
-        let mut plan = plan.clone().into_plan();
-        plan.seed = seed_of(self.inputs.seed, self.curve.runs.len() as u32);
-        if has_records {
-            plan.phases.retain(|phase| !matches!(phase.work, Work::Load(_)));
-        }
-        plan.validate().expect("what a run measures does not depend on its load and its seed")
-    }
-
-    /// Makes a run, again where it fails. The first run of the series stores the records, and so does each that follows a failed
-    /// one: a server that started anew has none. Returns the plan that was run too.
-    fn run(&mut self, plan: &ValidPlan) -> Result<(Measurement, ValidPlan), SeriesEnd> {
-        let mut made_again = self.curve.made_again;
-        let run = until_whole(&mut made_again, |tried| {
-            self.driver.rest(pause_before(tried));
-            let plan = self.next_plan(plan, tried == 1 && !self.curve.runs.is_empty());
-            Ok((self.try_once(&plan)?, plan))
-        });
-        self.curve.made_again = made_again;
-        run
-    }
-
-    fn try_once(&mut self, plan: &ValidPlan) -> Result<Measurement, SeriesEnd> {
-        let mut measurement = self.driver.run(plan, Dealing::Evenly, &mut SeriesStyle)?;
-        // A run of errors shows nothing of what the series compares.
-        if let Some(says) = failure_of(&measurement, plan) {
-            measurement.mark(Status::Partial, says);
-        }
-        if let Some(agents) = &measurement.agents {
-            self.agents = agents.members.iter().map(|member| member.name.clone()).collect();
-        }
-        let servers = measurement.evidence.iter().flat_map(|evidence| &evidence.servers);
-        let readings = servers.filter_map(|server| server.reading.as_ref());
-        let known = readings.filter(|reading| !reading.software.is_empty());
-        let known: BTreeSet<String> =
-            known.map(|reading| format!("{} {}", reading.software, reading.version)).collect();
-        if !known.is_empty() {
-            self.curve.software = known.into_iter().collect();
-        }
-        self.curve.agents = measurement.agents.as_ref().map_or(0, |agents| agents.members.len());
-        let machines = measurement.evidence.iter().flat_map(|evidence| &evidence.machines);
-        let cards = machines.flat_map(|machine| &machine.network).flat_map(|network| &network.cards);
-        self.cards = cards.map(|card| card.name.clone()).collect();
-        match measurement.status {
-            Status::Complete => Ok(measurement),
-            // It shows nothing, and the other runs of the series may.
-            Status::Partial if measurement.reason == Some(Reason::NothingDue) => Ok(measurement),
-            Status::Interrupted => Err(SeriesEnd::Interrupted),
-            Status::Partial => Err(SeriesEnd::partial(plan, &measurement)),
-        }
-    }
-
-    /// Prints the result of a run, and adds it to the curve.
-    fn add(&mut self, mut point: Point) -> Result<(), SeriesEnd> {
-        for name in point.summary.verdict.cause.names_mut() {
-            *name = self.told(name);
-        }
-        let run = point.document();
-        if !self.typed.args.output.quiet {
-            let asked = match (run.asked_rate, &run.level) {
-                (Some(asked), _) => format!("{asked:.0} req/s"),
-                (None, Some(level)) => format!("{} {}", level.n, level.of),
-                (None, None) => "closed loop".to_owned(),
-            };
-            let met = match run.met {
-                _ if !run.carried => ", not carried",
-                None if run.is_idle() => ", no request was due",
-                None => "",
-                Some(true) => ", goal met",
-                Some(false) => ", goal missed",
-            };
-            let steady = if run.is_unsteady() { ", not steady" } else { "" };
-            say(format_args!("{:>8}: {asked}, {:.0} done/s{met}{steady}", run.role, run.rate));
-        }
-        curve::push(&mut self.curve, run);
-        self.last = Some(point);
-        for file in self.files.iter().filter(|file| file.form.is_checkpointed()) {
-            file.output.checkpoint(&(file.render)(&self.curve))?;
-        }
-        Ok(())
-    }
-
-    /// A sentence about a run as the results tell it.
-    pub fn told(&self, sentence: &str) -> String {
-        anonymous::sentence(sentence, self.plan, &self.agents, &self.cards)
-    }
-
-    /// The last run of the curve.
-    pub fn last(&self) -> Option<&Point> {
-        self.last.as_ref()
-    }
-
-    /// Keeps the rate that a search found so far, and its further results.
-    pub fn set_found(&mut self, rate: Option<f64>, search: CurveSearch) {
-        (self.curve.found_rate, self.curve.search) = (rate, Some(search));
-    }
-
-    /// Writes the curve and says how it ended. Returns the exit status.
-    fn conclude(mut self, stop: Option<SeriesEnd>) -> Exit {
-        self.driver.close_view();
-        if matches!(stop, Some(SeriesEnd::Usage(_))) && self.curve.runs.is_empty() {
-            // Nothing was sent, and what the files hold is of another series.
-            let closed = self.driver.close();
-            if let Err(error) = closed {
-                say(format_args!("error: {error}"));
-            }
-            return stop.map_or(Exit::Usage, SeriesEnd::exit);
-        }
-        self.curve.reason = stop.as_ref().and_then(SeriesEnd::reason).map(|reason| self.told(&reason));
-        self.curve.status = match &stop {
-            None => Status::Complete,
-            Some(SeriesEnd::Interrupted) => Status::Interrupted,
-            Some(_) => Status::Partial,
-        };
-        let is_told = SeriesEnd::says_all(stop.as_ref(), self.curve.runs.len());
-        // Why there are no more runs is said on standard error; the status is that of the result.
-        let _ = stop.map(SeriesEnd::exit);
-        let exit = Exit::of_status(SeriesHeadline::of(&self.curve).status);
-        let OutputArgs { quiet, screen, format, .. } = &self.typed.args.output;
-        let taken = self.files.iter().any(|file| file.output.is_standard());
-        // Files first: standard output may not be read yet.
-        let written = self.files.iter().map(|file| file.output.finish(&(file.render)(&self.curve)));
-        let mut results: Vec<io::Result<()>> = written.collect();
-        results.push(match (taken, format.unwrap_or_default()) {
-            (true, _) => Ok(()),
-            (false, ReportFormat::Json) => print(&curve::json(&self.curve)),
-            (false, ReportFormat::Markdown) => print(&curve::markdown(&self.curve)),
-            (false, ReportFormat::Text) if is_told => Ok(()),
-            (false, ReportFormat::Text) => {
-                let paper = screen.paper(Hints::OfRuns, &terminal());
-                print_screen(&curve::text(&self.curve, screen.detail(*quiet), paper))
-            }
-        });
-        results.push(self.driver.close());
-        let troubles = results.into_iter().filter_map(Result::err);
-        troubles.fold(exit, |exit, error| match SeriesEnd::from(error).exit() {
-            // A script ends with the series that is interrupted, whatever else could not be done.
-            _ if exit == Exit::Interrupted => exit,
-            failed => failed,
-        })
-    }
 }
 
-/// The options of a series with their files read and the protocol of their servers, which are asked as the run at `rate`
-/// would ask them.
-///
-/// # Errors
-/// Returns [`UsageError`] for options that a series does not have, and for files that cannot be read.
-pub fn prepared(
-    typed: &Typed<RunArgs>,
-    inputs: &FrontInputs,
-    rate: Option<f64>,
-) -> Result<(Typed<RunArgs>, Detection), UsageError> {
-    refuse(typed)?;
-    let typed = typed.with_files(inputs)?;
-    let (found, detection) = detected(&at(&typed, rate), inputs);
-    let mut run = typed;
-    run.args.target = found.args.target;
-    Ok((run, detection))
+/// The points of a run, one for each stretch of it.
+fn points_of(asked: Asked, finished: &Finished) -> Vec<Point> {
+    let Finished { plan, measurement, summary, .. } = finished;
+    let (seed, wrong_values) = (plan.seed, wrong_values(measurement, plan));
+    let (role, rate, level) = match asked {
+        Asked::Rate(role, rate) => (role, rate, None),
+        Asked::Level(kind, level) => (SCAN_ROLE, None, Some((kind.name(), level))),
+        Asked::InTurn(stretches, first_ns) => return stretch_points(stretches, first_ns, finished),
+    };
+    let replayed = measurement.replayed.as_ref().map(|_| rows_due(summary));
+    let due_s = rate.map_or(f64::INFINITY, |rate| due_s(plan, rate, replayed));
+    vec![Point { role, asked: rate, level, seed, due_s, wrong_values, summary: summary.clone() }]
 }
 
-/// The first of the runs at `rates`, without files of its own. Checks that runs can be made at each of them.
-///
-/// # Errors
-/// Returns [`SeriesEnd`] when one of them could not be made.
-pub fn first_job(
-    typed: &Typed<RunArgs>,
-    inputs: &FrontInputs,
-    rates: &[Option<f64>],
-) -> Result<Job, SeriesEnd> {
-    let mut jobs = Vec::with_capacity(rates.len());
-    for rate in rates {
-        jobs.push(native::run(&at(typed, *rate), inputs).map_err(SeriesEnd::Usage)?);
+/// The points of a run at two rates.
+fn stretch_points(
+    [first, second]: [(&'static str, f64); 2],
+    first_ns: Nanos,
+    finished: &Finished,
+) -> Vec<Point> {
+    let Finished { plan, measurement, .. } = finished;
+    let answered_s = seconds(measurement.measured_ns.max(measurement.answered_ns));
+    let windows = measurement.windows.as_ref();
+    let mut points = Vec::new();
+    for ((role, rate), mut summary) in [first, second].into_iter().zip(Summary::of_parts(measurement, plan)) {
+        let due_s = summary.seconds;
+        let is_first = points.is_empty();
+        // What was due in the first stretch may be answered long after it.
+        if let Some(rate) = windows.filter(|_| is_first).and_then(|all| all.rate_until(first_ns)) {
+            summary.totals.rate = rate;
+            let needed_s = summary.totals.counts.completed as f64 / rate;
+            summary.seconds = needed_s.min(answered_s).max(due_s);
+        }
+        // Values are counted for the whole run.
+        let wrong_values = wrong_values(measurement, plan).filter(|_| !is_first);
+        let seed = plan.seed;
+        points.push(Point { role, asked: Some(rate), level: None, seed, due_s, wrong_values, summary });
     }
-    let job = jobs.swap_remove(0);
-    refuse_stdin(&job.plan)
-        .and_then(|()| check_agents(&job))
-        .and_then(|()| check_here(&job))
-        .map_err(SeriesEnd::Usage)?;
-    Ok(Job { outputs: job.outputs.of_series(), ..job })
+    points
+}
+
+/// The line about a run.
+fn line_of(run: &CurveRun) -> String {
+    let asked = match (run.asked_rate, &run.level) {
+        (Some(asked), _) => format!("{asked:.0} req/s"),
+        (None, Some(level)) => format!("{} {}", level.n, level.of),
+        (None, None) => "closed loop".to_owned(),
+    };
+    let met = match run.met {
+        _ if !run.carried => ", not carried",
+        None if run.is_idle() => ", no request was due",
+        None => "",
+        Some(true) => ", goal met",
+        Some(false) => ", goal missed",
+    };
+    let steady = if run.is_unsteady() { ", not steady" } else { "" };
+    format!("{:>8}: {asked}, {:.0} done/s{met}{steady}", run.role, run.rate)
 }
 
 /// Refuses fewer connections than there are agents, where their number is known before they are reached.
@@ -582,34 +521,35 @@ fn check_agents(job: &Job) -> Result<(), UsageError> {
     }
 }
 
-/// Options of `pummel run` that have no meaning for several runs with a rate each, and those that are accepted only
-/// together with such options.
-const REFUSED: [&str; 17] = [
-    "burst",
-    "calls-per-connection",
-    "conn-rate",
-    "fail-on",
-    "interval",
-    "max-time",
-    "min-time",
-    "pace",
-    "parquet",
-    "phases",
-    "plan",
-    "rate",
-    "stage",
-    "stamps",
-    "times",
-    "until",
-    "within-second",
+/// The reason against options of one run.
+const SEVERAL: &str = "a series makes several runs";
+
+/// The reason against options that give requests other times than a rate does.
+const NOT_TIMED: &str = "each run of a series has its rate, or is a closed loop";
+
+/// The reason against options by which clients come and go.
+const NO_RATE: &str =
+    "clients that come and go make as many requests as --conn-rate and --calls-per-connection say";
+
+/// Options of `pummel run` that have no meaning for several runs with a rate each, and the reasons.
+const REFUSED: [Refused; 12] = [
+    ("--rate", SEVERAL),
+    ("--phases", SEVERAL),
+    ("--pace", NOT_TIMED),
+    ("--within-second", NOT_TIMED),
+    ("--conn-rate", NO_RATE),
+    ("--calls-per-connection", NO_RATE),
+    ("--interval", SEVERAL),
+    ("--fail-on", SEVERAL),
+    ("--stamps", "the result of a series has no figure of them"),
+    ("--times", SEVERAL),
+    ("--until", SEVERAL),
+    ("--plan", SEVERAL),
 ];
 
-/// An option as the help of a series shows it; refused options are hidden.
+/// An option as the help of a series shows it.
 pub fn hidden_where_refused(arg: Arg) -> Arg {
-    let is_refused = arg.get_long().is_some_and(|name| {
-        REFUSED.contains(&name) || FORMS.iter().any(|form| form.name == name && form.series.is_none())
-    });
-    if is_refused { arg.hide(true) } else { arg }
+    one_run::hidden_where_refused(arg, &REFUSED, &["burst", "max-time", "min-time", "stage"])
 }
 
 /// Whether the runs are shown full screen.
@@ -625,41 +565,14 @@ fn is_live(_args: &RunArgs) -> bool {
 
 /// Refuses what means nothing for several runs of which each has a rate.
 fn refuse(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
-    let args = &typed.args;
-    let one_run = "which makes one run and not several";
-    let no_rate =
-        "since clients that come and go make as many requests as --conn-rate and --calls-per-connection say";
-    let not_timed = "since each run of a series has its rate, or is a closed loop";
-    let refused = [
-        (args.pace.rate.is_some(), "--rate", one_run),
-        (args.pace.phases.is_some(), "--phases", one_run),
-        (args.trace.pace.is_some(), "--pace", not_timed),
-        (typed.has("--within-second"), "--within-second", not_timed),
-        (args.pace.conn_rate.is_some(), "--conn-rate", no_rate),
-        (args.pace.calls_per_connection.is_some(), "--calls-per-connection", no_rate),
-        (typed.has("--interval"), "--interval", one_run),
-        (typed.has("--fail-on"), "--fail-on", one_run),
-        (typed.has("--parquet"), "--parquet", one_run),
-        (typed.has("--stamps"), "--stamps", "since the result of a series has no figure of them"),
-        (args.output.screen.times, "--times", one_run),
-        (args.pace.until.is_some(), "--until", one_run),
-        (args.saved.plan.is_some(), "--plan", one_run),
-    ];
-    let forms = args.output.files.0.iter().filter(|(form, _)| form.series.is_none());
-    let forms = forms.map(|(form, _)| (form.flag(), one_run));
-    if typed.has("--server-stats") && !is_live(args) {
+    refuse_forms(&typed.args.output)?;
+    if typed.has("--server-stats") && !is_live(&typed.args) {
         return Err(UsageError::Missing(
             "'--server-stats' is accepted with a series only beside '--live', which shows it: the result has no intervals"
                 .to_owned(),
         ));
     }
-    let refused = refused.into_iter().filter(|(given, ..)| *given);
-    match refused.map(|(_, flag, why)| (flag.to_owned(), why)).chain(forms).next() {
-        Some((flag, why)) => {
-            Err(UsageError::Missing(format!("'{flag}' is accepted with 'pummel run' only, {why}")))
-        }
-        None => Ok(()),
-    }
+    refuse_options(typed, &REFUSED, "with 'pummel run' only")
 }
 
 /// The options of a run at a rate, or in closed loop: a trace has times of its own otherwise.
@@ -698,8 +611,11 @@ fn due_s(plan: &Plan, rate: f64, replayed: Option<u64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use clap::{Command, FromArgMatches};
+    use pummel_measure::measurement::Status;
 
     use super::*;
+    use crate::job::series::tests::{asked, finished, inputs};
+    use pummel_fronts::style::Word;
 
     #[test]
     fn levels_of_a_scan_are_whole_numbers_at_about_equal_ratios() {
@@ -733,12 +649,85 @@ mod tests {
     #[test]
     fn a_replay_in_closed_loop_has_no_arrivals_where_runs_at_a_rate_have_some() {
         let run = runs("--trace t --arrivals constant");
-        let inputs = FrontInputs::without_files(1);
         for rate in [None, Some(1e3)] {
-            if let Err(error) = native::run(&at(&run, rate), &inputs) {
+            if let Err(error) = native::run(&at(&run, rate), &inputs()) {
                 panic!("{rate:?}: {error}");
             }
         }
+    }
+
+    /// Makes the series of a choice with these options.
+    fn with_series<T>(
+        words: &str,
+        choice: Vec<Asked>,
+        test: impl FnOnce(&mut CurveSeries<'_, VecDeque<Asked>>) -> T,
+    ) -> T {
+        let typed = runs(words);
+        let plan = native::run(&typed, &inputs()).expect("a job").plan;
+        test(&mut CurveSeries {
+            choice: choice.into(),
+            typed: &typed,
+            inputs: inputs(),
+            asked: None,
+            curve: CurveDocument::new("scan", &plan, Vec::new()),
+            plan: &plan,
+            agents: Vec::new(),
+            cards: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn each_run_is_a_point_and_a_run_at_two_rates_is_two() {
+        let in_turn = Asked::InTurn([("overload", 3e3), ("after", 1e3)], SECOND);
+        let choice = vec![Asked::Rate("peak", None), Asked::Rate("scan", Some(1e3)), in_turn];
+        with_series("-t 1s", choice, |series| {
+            let runs = asked(series, 9);
+            let rates: Vec<Option<f64>> = runs.iter().map(|run| run.plan.groups[0].rate).collect();
+            assert_eq!(rates[..2], [None, Some(1e3)]);
+            assert_eq!(runs[1].plan.seed, seed_of(1, 1));
+            assert_eq!(runs[2].plan.changes.parts.len(), 2);
+            let ResultDocument::Series(result) = series.result(&SeriesState::default()) else {
+                panic!("a series")
+            };
+            let roles: Vec<&str> = result.runs.iter().map(|run| run.role.as_str()).collect();
+            assert_eq!((roles, result.status), (vec!["peak", "scan", "overload", "after"], Status::Partial));
+        });
+    }
+
+    #[test]
+    fn a_load_that_cannot_change_its_rate_is_not_overloaded_and_a_line_says_so() {
+        let in_turn = Asked::InTurn([("overload", 3e3), ("after", 1e3)], SECOND);
+        with_series("--trace t", vec![in_turn], |series| {
+            let mut out = StyleOutput::default();
+            assert!(series.next_run(&mut out).expect("no error").is_none());
+            let said = out.take();
+            assert!(matches!(&said[..], [Word::Error(text)] if text.starts_with("overload: not made")));
+        });
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_was_due_counts_and_one_of_errors_does_not() {
+        with_series("-t 1s", vec![Asked::Rate("scan", Some(1e3))], |series| {
+            let run = series.next_run(&mut StyleOutput::default()).expect("no error").expect("a run");
+            let Finished { plan, mut measurement, .. } = finished(&run);
+            assert!(series.counts(&plan, &mut measurement));
+            measurement.mark(Status::Partial, Reason::NothingDue);
+            assert!(series.counts(&plan, &mut measurement));
+            let mut lost = finished(&run).measurement;
+            lost.mark(Status::Partial, "busy");
+            assert!(!series.counts(&plan, &mut lost));
+            let end = NotRun::Agents("gone".to_owned());
+            let state = SeriesState { end: Some(end), is_over: true, ..SeriesState::default() };
+            let ResultDocument::Series(result) = series.result(&state) else { panic!("a series") };
+            assert_eq!((result.status, result.reason.as_deref()), (Status::Partial, Some("gone")));
+        });
+    }
+
+    #[test]
+    fn a_scan_has_every_rate_up_to_the_greatest() {
+        let rates = |text| rates(text).expect(text).all().collect::<Vec<f64>>();
+        assert_eq!(rates("1k:3500:1k"), [1e3, 2e3, 3e3]);
+        assert_eq!(rates("0.1:0.3:0.1").len(), 3);
     }
 
     /// What a scan with these options is refused with.

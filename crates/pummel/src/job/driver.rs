@@ -57,6 +57,7 @@ use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use pummel_report::anonymous::document_of;
 use pummel_report::document::TrustResult;
 use pummel_report::snapshot::SharedSnapshot;
+use pummel_report::stored::ResultDocument;
 use pummel_report::words::trust::{doubt, rate_doubt};
 use pummel_report::{Ending, Report, anonymous, json, markdown};
 
@@ -150,7 +151,7 @@ pub fn drive(job: &Job, extras: &Extras, style: &mut dyn Style) -> Exit {
         Ok(driver) => driver,
         Err(exit) => return exit,
     };
-    let result = driver.run(&job.plan, Dealing::Evenly, style);
+    let result = driver.run(&job.plan, &Dealing::Evenly, style);
     let plan = plan_after(&job.plan, result.as_ref().ok());
     driver.conclude(&plan, result, style)
 }
@@ -266,6 +267,11 @@ impl<'a> Driver<'a> {
         Ok(self.runner.as_ref().expect("it was found just now"))
     }
 
+    /// The plan of the job.
+    pub fn plan(&self) -> &Plan {
+        &self.job.plan
+    }
+
     /// Rests between two runs for so long, or until a signal comes.
     pub fn rest(&self, time: Duration) {
         let end = Instant::now() + time;
@@ -290,7 +296,7 @@ impl<'a> Driver<'a> {
     pub fn run(
         &mut self,
         plan: &ValidPlan,
-        dealing: Dealing<'_>,
+        dealing: &Dealing,
         style: &mut dyn Style,
     ) -> Result<Measurement, NotRun> {
         self.tell(style, Event::Announced(plan));
@@ -446,7 +452,7 @@ impl<'a> Driver<'a> {
         let ended = Ended { report, refused: refused.as_ref(), stdout_is_taken, terminal: terminal() };
         let exit = style.end(&ended, moment(), &mut out);
         // Files first: standard output may not be read yet.
-        let written = self.files.finish(&report);
+        let written = self.files.finish(|| result_of(&report));
         self.outlets.write(&mut out);
         let delivered = self.outlets.finish(style.lets_readers_leave());
         for words in &delivered.notices {
@@ -455,11 +461,7 @@ impl<'a> Driver<'a> {
             out.take().into_iter().for_each(Outlets::write_late);
         }
         let troubles = [written.err(), delivered.trouble, close(&mut self.observers, self.interrupts).err()];
-        troubles.into_iter().flatten().fold(exit, |exit, error| match fail(style, &error.to_string()) {
-            // A script ends with the run that is interrupted, whatever else could not be done.
-            _ if exit == Exit::Interrupted => exit,
-            failed => failed,
-        })
+        exit_after(exit, troubles.into_iter().flatten(), style)
     }
 
     /// Adds what is known of the instrument on this machine, where this process made all requests.
@@ -514,15 +516,20 @@ fn leave_reason(files: ResultFiles, job: &Job, plan: &ValidPlan, error: &NotRun,
         ReportFormat::Markdown => print(&markdown::of_run(&document_of(&report))),
         ReportFormat::Text => Ok(()),
     };
-    for error in [files.finish(&report), printed].into_iter().filter_map(io::Result::err) {
+    for error in [files.finish(|| result_of(&report)), printed].into_iter().filter_map(io::Result::err) {
         fail(style, &error.to_string());
     }
+}
+
+/// The result of a run as it is written.
+fn result_of(report: &Report<'_>) -> ResultDocument {
+    ResultDocument::Run(Box::new(document_of(report)))
 }
 
 /// What the exit status of a run rests on beside its result. The statuses of other command lines are theirs.
 fn ending(front: &str, refused: Option<&NotRun>) -> Ending {
     match (front, refused) {
-        (FRONT, Some(NotRun::Here(RunError::Plan(_) | RunError::Tls(_)) | NotRun::Usage(_))) => Ending::Usage,
+        (FRONT, Some(why)) if why.is_usage() => Ending::Usage,
         (FRONT, _) => sys::first_signal_number().map_or(Ending::OfResult, Ending::Signal),
         _ => Ending::Open,
     }
@@ -533,6 +540,15 @@ fn fail(style: &dyn Style, words: &str) -> Exit {
     let (line, exit) = style.failure(words);
     say(line);
     exit
+}
+
+/// The exit status of a command of which this could not be done too, told in a front's form.
+pub fn exit_after(exit: Exit, troubles: impl IntoIterator<Item = io::Error>, style: &dyn Style) -> Exit {
+    troubles.into_iter().fold(exit, |exit, error| match fail(style, &error.to_string()) {
+        // A script ends with the run that is interrupted, whatever else could not be done.
+        _ if exit == Exit::Interrupted => exit,
+        failed => failed,
+    })
 }
 
 fn moment() -> Moment {
@@ -627,7 +643,7 @@ impl Watch for Watching<'_> {
                 build: BUILD,
                 ending: Ending::Open,
             };
-            self.files.checkpoint(&report);
+            self.files.checkpoint(&result_of(&report));
         }
     }
 

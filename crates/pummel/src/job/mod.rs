@@ -14,6 +14,8 @@ pub mod rate_search;
 pub mod result_files;
 pub mod runner;
 pub mod samples;
+pub mod series;
+pub mod series_result;
 pub mod server_program;
 mod socket_files;
 #[cfg(feature = "parquet")]

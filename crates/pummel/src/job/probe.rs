@@ -51,7 +51,7 @@ fn probed(
     stop: &dyn Fn() -> bool,
 ) -> Result<ProbeHalf, String> {
     let half = half_of(plan, in_flight, service_ns).ok_or("its requests cannot be made by so few clients")?;
-    let run = runner.run(&half, Dealing::Evenly, inputs, &mut Unwatched, stop);
+    let run = runner.run(&half, &Dealing::Evenly, inputs, &mut Unwatched, stop);
     let measured = run.map_err(|error| error.to_string())?;
     if measured.status != Status::Complete {
         return Err(measured.reason.map_or_else(|| "it was interrupted".to_owned(), String::from));

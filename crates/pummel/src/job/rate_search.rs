@@ -1,63 +1,86 @@
 //! The rates of mutilate's `--search` and `--scan`, step by step as the original takes them. The caller measures.
 
-/// What a run at some rate showed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tried {
-    /// Requests per second that were asked for; 0 for closed loop.
-    pub asked: u32,
-    /// Requests per second that were completed.
-    pub rate: f64,
-    /// The order statistic that was looked for, in microseconds.
-    pub nth_us: f64,
+/// mutilate's search for the greatest rate at which an order statistic is at most a limit: a run at a first rate (0 is closed loop),
+/// halving between 1 and its rate until 2 % are left or the rate is below a tenth, then steps of 2 % down until the goal is met or a
+/// tenth of the rate that met it before is lost.
+#[derive(Clone, Debug)]
+pub struct Halving {
+    limit_us: f64,
+    first: u32,
+    /// The completed rate of the first run; `None` before it.
+    peak: Option<f64>,
+    low: u32,
+    high: u32,
+    /// The rate of the last run.
+    current: u32,
+    /// The order statistic of the last run.
+    nth_us: f64,
+    steps_down: bool,
+    met: bool,
 }
 
-/// What mutilate's search found.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
-    /// The rate of the first run.
-    pub peak: f64,
+impl Halving {
+    /// A search that begins at the rate `first`.
+    pub fn new(limit_us: f64, first: u32) -> Halving {
+        Halving {
+            limit_us,
+            first,
+            peak: None,
+            low: 1,
+            high: 0,
+            current: 0,
+            nth_us: 0.0,
+            steps_down: false,
+            met: false,
+        }
+    }
+
+    /// The rate of the next run, in requests per second; `None` where the search is over.
+    pub fn next_rate(&mut self) -> Option<u32> {
+        let Some(peak) = self.peak else { return Some(self.first) };
+        let [low, high, current] = [self.low, self.high, self.current].map(f64::from);
+        let is_high = current > f64::from(peak as u32) * 0.1;
+        if !self.steps_down && high > low * 1.02 && is_high {
+            // A rate of 0 would be none at all: the closed loop.
+            let middle = (((u64::from(self.high) + u64::from(self.low)) / 2) as u32).max(1);
+            if middle != self.current {
+                self.current = middle;
+                return Some(middle);
+            }
+        }
+        self.steps_down = true;
+        let lower = ((u64::from(self.current) * 98 / 100) as u32).max(1);
+        let is_sought = self.nth_us > self.limit_us && is_high && current > low * 0.9;
+        if !is_sought || lower == self.current {
+            return None;
+        }
+        self.current = lower;
+        Some(lower)
+    }
+
+    /// Takes a run: the rate that it completed, and its order statistic in microseconds.
+    pub fn handle(&mut self, rate: f64, nth_us: f64) {
+        let is_met = nth_us <= self.limit_us;
+        self.nth_us = nth_us;
+        self.met |= is_met;
+        if self.peak.is_none() {
+            (self.peak, self.high, self.current) = (Some(rate), rate as u32, rate as u32);
+            // A peak that meets the goal ends the search at once.
+            self.steps_down = is_met;
+        } else if !self.steps_down {
+            if is_met { self.low = self.current } else { self.high = self.current }
+        }
+    }
+
+    /// The rate of the first run; `None` before it.
+    pub fn peak(&self) -> Option<f64> {
+        self.peak
+    }
+
     /// Whether any run met the goal.
-    pub met: bool,
-}
-
-/// mutilate's search for the greatest rate at which the order statistic is at most `limit_us`: a run at `first` (0 is
-/// closed loop), halving between 1 and its rate until 2 % are left or the rate is below a tenth, then steps of 2 % down
-/// until the goal is met or a tenth of the rate that met it before is lost. `None` when `measure` ends it.
-pub fn halving(limit_us: f64, first: u32, mut measure: impl FnMut(u32) -> Option<Tried>) -> Option<Found> {
-    let start = measure(first)?;
-    let peak = start.rate as u32;
-    let mut found = Found { peak: start.rate, met: start.nth_us <= limit_us };
-    if found.met {
-        return Some(found);
+    pub fn met(&self) -> bool {
+        self.met
     }
-    let (mut low, mut high, mut current, mut nth_us) = (1, peak, peak, start.nth_us);
-    let mut run = |rate: u32| {
-        let tried = measure(rate)?;
-        found.met |= tried.nth_us <= limit_us;
-        Some(tried.nth_us)
-    };
-    while f64::from(high) > f64::from(low) * 1.02 && f64::from(current) > f64::from(peak) * 0.1 {
-        // A rate of 0 would be none at all: the closed loop.
-        let middle = (((u64::from(high) + u64::from(low)) / 2) as u32).max(1);
-        if middle == current {
-            break;
-        }
-        current = middle;
-        nth_us = run(current)?;
-        if nth_us > limit_us { high = current } else { low = current }
-    }
-    while nth_us > limit_us
-        && f64::from(current) > f64::from(peak) * 0.1
-        && f64::from(current) > f64::from(low) * 0.9
-    {
-        let lower = ((u64::from(current) * 98 / 100) as u32).max(1);
-        if lower == current {
-            break;
-        }
-        current = lower;
-        nth_us = run(current)?;
-    }
-    Some(found)
 }
 
 /// The rates from `min` to `max` that lie `step` apart.
@@ -69,45 +92,40 @@ pub fn steps(min: u32, max: u32, step: u32) -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
 
-    /// Every rate that is tried where requests take as long as `times` says.
-    fn tried(limit_us: f64, first: u32, peak: f64, times: impl Fn(u32) -> f64) -> (Option<Found>, Vec<u32>) {
-        let mut rates = Vec::new();
-        let found = halving(limit_us, first, |asked| {
+    /// The search where requests take as long as `times` says, and every rate that is tried.
+    fn tried(limit_us: f64, first: u32, peak: f64, times: impl Fn(u32) -> f64) -> (Halving, Vec<u32>) {
+        let (mut search, mut rates) = (Halving::new(limit_us, first), Vec::new());
+        while let Some(asked) = search.next_rate() {
             rates.push(asked);
-            let rate = if asked == 0 { peak } else { f64::from(asked) };
-            Some(Tried { asked, rate, nth_us: times(asked) })
-        });
-        (found, rates)
+            search.handle(if asked == 0 { peak } else { f64::from(asked) }, times(asked));
+        }
+        (search, rates)
     }
 
     #[test]
     fn a_peak_that_meets_the_goal_ends_the_search_at_once() {
-        assert_eq!(tried(100.0, 0, 5_000.5, |_| 100.0), (Some(Found { peak: 5_000.5, met: true }), vec![0]));
+        let (search, rates) = tried(100.0, 0, 5_000.5, |_| 100.0);
+        assert_eq!((search.peak(), search.met(), rates), (Some(5_000.5), true, vec![0]));
     }
 
     #[test]
     fn a_search_halves_as_the_original_does() {
         // The original's own steps at a peak of 28168 that nothing met.
-        let (found, rates) = tried(1.0, 0, 28_168.8, |_| 10.0);
+        let (search, rates) = tried(1.0, 0, 28_168.8, |_| 10.0);
         assert_eq!(rates, [0, 14_084, 7_042, 3_521, 1_761]);
-        assert_eq!(found, Some(Found { peak: 28_168.8, met: false }));
+        assert_eq!((search.peak(), search.met()), (Some(28_168.8), false));
     }
 
     #[test]
     fn a_search_ends_at_a_rate_that_met_the_goal() {
-        let (found, rates) = tried(60.0, 0, 56_886.0, |rate| match rate {
+        let (search, rates) = tried(60.0, 0, 56_886.0, |rate| match rate {
             0 => 99.7,
             rate if rate > 43_000 => 70.0,
             _ => 50.0,
         });
         assert_eq!(rates[..4], [0, 28_443, 42_664, 49_775]);
-        assert!(found.is_some_and(|found| found.met));
+        assert!(search.met());
         assert!(rates.last().is_some_and(|&rate| (42_000..=43_000).contains(&rate)), "{rates:?}");
-    }
-
-    #[test]
-    fn a_search_that_is_interrupted_finds_nothing() {
-        assert_eq!(halving(1.0, 0, |_| None), None);
     }
 
     #[test]

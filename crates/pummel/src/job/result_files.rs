@@ -1,5 +1,6 @@
-//! The files of a run's results that all fronts have: checked before the load, kept complete while it goes on.
+//! The files of results that all fronts have, of a run or of a series: checked before the load, kept complete while it goes on.
 
+use std::borrow::Borrow;
 use std::io;
 
 use pummel_engine::clock;
@@ -11,18 +12,17 @@ use pummel_measure::measurement::Measurement;
 use crate::job::samples::{Samples, Written};
 #[cfg(feature = "parquet")]
 use crate::job::table_files::TableFiles;
-use crate::output::{Output, open_form};
+use crate::output::Output;
+use crate::output::open_form;
 use pummel_fronts::outputs::ResultPaths;
-use pummel_report::Report;
-use pummel_report::anonymous::document_of;
-use pummel_report::document::Document;
 use pummel_report::forms::{Content, Form};
+use pummel_report::stored::ResultDocument;
 
 /// Checkpoints take at most one part in so many of the time. A result holds all intervals so far, so that one at every
 /// interval would in the end take all of it: of a run of a day, or of one with many short intervals.
 const CHECKPOINTS_SHARE: Nanos = 50;
 
-/// The files of one run's results.
+/// The files of the result of one run, or of one series of runs.
 #[derive(Debug, Default)]
 pub struct ResultFiles {
     reports: Vec<ReportFile>,
@@ -41,7 +41,6 @@ pub struct ResultFiles {
 #[derive(Debug)]
 struct ReportFile {
     form: &'static Form,
-    render: fn(&Document) -> Vec<u8>,
     output: Output,
 }
 
@@ -49,6 +48,11 @@ impl ReportFile {
     /// Whether it is rewritten while a run goes on.
     fn is_checkpointed(&self) -> bool {
         self.form.is_checkpointed() && self.output.is_kept()
+    }
+
+    /// The bytes of the file; none if the result has no such form, which is refused before.
+    fn bytes_of(&self, result: &ResultDocument) -> Vec<u8> {
+        self.form.bytes_of(result).unwrap_or_default()
     }
 }
 
@@ -62,9 +66,9 @@ impl ResultFiles {
         let mut files = ResultFiles { pace, trouble, ..ResultFiles::default() };
         for (form, path) in paths.iter() {
             match form.content {
-                Content::Final(render) | Content::Checkpointed(render) | Content::Appended(render) => {
+                Content::Final(_) | Content::Checkpointed(_) | Content::Appended(_) => {
                     let output = open_form(form, path)?;
-                    files.reports.extend(output.map(|output| ReportFile { form, render, output }));
+                    files.reports.extend(output.map(|output| ReportFile { form, output }));
                 }
                 Content::Requests => files.samples = Some(Samples::create(path, plan)?),
             }
@@ -115,11 +119,10 @@ impl ResultFiles {
         }
     }
 
-    /// Writes what is known so far; [`ResultFiles::want_checkpoint`] was asked before.
-    pub fn checkpoint(&mut self, report: &Report<'_>) {
-        let document = document_of(report);
+    /// Writes what is known so far: of a run where [`ResultFiles::want_checkpoint`] says so, of a series after each of its runs.
+    pub fn checkpoint(&mut self, result: &ResultDocument) {
         for file in self.reports.iter().filter(|file| file.is_checkpointed()) {
-            if let Err(error) = file.output.checkpoint(&(file.render)(&document)) {
+            if let Err(error) = file.output.checkpoint(&file.bytes_of(result)) {
                 self.trouble.get_or_insert(error);
             }
         }
@@ -167,19 +170,22 @@ impl ResultFiles {
         !self.reports.is_empty()
     }
 
-    /// Writes every result; [`ResultFiles::settle`] was called before. Where one fails, the others are written all the same.
+    /// Writes every result; [`ResultFiles::settle`] was called before. Where one fails, the others are written all the same. `result`
+    /// is not called where no file is made from it.
     ///
     /// # Errors
     /// Returns the first error.
-    pub fn finish(mut self, report: &Report<'_>) -> io::Result<()> {
-        if !self.want_document() {
-            return self.trouble.take().map_or(Ok(()), Err);
+    pub fn finish<R: Borrow<ResultDocument>>(mut self, result: impl FnOnce() -> R) -> io::Result<()> {
+        let mut results: Vec<io::Result<()>> = Vec::new();
+        if self.want_document() {
+            let result = result();
+            let result: &ResultDocument = result.borrow();
+            results.extend(self.reports.iter().map(|file| file.output.finish(&file.bytes_of(result))));
+            #[cfg(feature = "parquet")]
+            if let ResultDocument::Run(run) = result {
+                results.extend(self.tables.iter().map(|tables| tables.finish(run, self.has_begun)));
+            }
         }
-        let document = document_of(report);
-        let written = |file: &ReportFile| file.output.finish(&(file.render)(&document));
-        let mut results: Vec<io::Result<()>> = self.reports.iter().map(written).collect();
-        #[cfg(feature = "parquet")]
-        results.extend(self.tables.iter().map(|tables| tables.finish(&document, self.has_begun)));
         results.extend(self.trouble.take().map(Err));
         results.into_iter().collect()
     }

@@ -1,6 +1,7 @@
 //! Where plans are run: in this process, or by agents.
 
 use std::fmt;
+use std::io;
 
 use pummel_engine::resolve::ConnectError;
 use pummel_engine::run::{Inputs, LoginUnsent, Run, RunError, Watch};
@@ -19,6 +20,7 @@ use pummel_fleet::controller::shares::Shares;
 use pummel_fleet::controller::start_error::StartError;
 use pummel_fronts::fleet::Fleet;
 use pummel_fronts::hints::{self, Obstacle};
+use pummel_fronts::job::UsageError;
 use pummel_fronts::style::{Refused, RefusedCause};
 
 /// Who runs plans.
@@ -32,20 +34,20 @@ pub enum Runner {
 }
 
 /// How the clients of a plan are dealt to processes.
-#[derive(Clone, Copy, Debug)]
-pub enum Dealing<'a> {
+#[derive(Clone, Debug)]
+pub enum Dealing {
     /// Clients that stay in this process to this process, all others evenly to the agents.
     Evenly,
     /// Whole groups of the plan, by their places in it, each with so many threads.
     ByGroups {
         /// The group of each agent; `None` for an agent that nothing is left for.
-        agents: &'a [Option<(usize, u32)>],
+        agents: Vec<Option<(usize, u32)>>,
         /// The group of this process, if it has one.
         own: Option<(usize, u32)>,
     },
 }
 
-/// Why a run did not begin.
+/// Reason why a run did not begin, or why a series has no further one.
 #[derive(Debug)]
 pub enum NotRun {
     /// Here.
@@ -54,7 +56,7 @@ pub enum NotRun {
     Usage(String),
     /// An agent is not there, or does not want to.
     Agents(String),
-    /// A server does not let a run begin, or speaks what no run can.
+    /// A server is not there, does not let a run begin, speaks what no run can, or failed each try of a run.
     Server(Obstacle),
     /// A file that the run reads, or an address at which it is to be seen, cannot be used.
     Unready(String),
@@ -74,6 +76,11 @@ impl fmt::Display for NotRun {
 }
 
 impl NotRun {
+    /// Whether the command line asks for what cannot be, so that nothing was tried.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, NotRun::Usage(_) | NotRun::Here(RunError::Plan(_) | RunError::Tls(_)))
+    }
+
     /// The reason, as command lines tell it.
     pub fn told(&self) -> Refused {
         let cause = match self {
@@ -114,6 +121,18 @@ fn login_obstacle(reason: String, why: &LoginUnsent) -> Obstacle {
         },
     };
     Obstacle::with_hint(reason, hint)
+}
+
+impl From<UsageError> for NotRun {
+    fn from(error: UsageError) -> NotRun {
+        NotRun::Usage(error.to_string())
+    }
+}
+
+impl From<io::Error> for NotRun {
+    fn from(error: io::Error) -> NotRun {
+        NotRun::Unready(error.to_string())
+    }
 }
 
 impl From<RunError> for NotRun {
@@ -179,7 +198,7 @@ impl Runner {
     pub fn run(
         &self,
         plan: &ValidPlan,
-        dealing: Dealing<'_>,
+        dealing: &Dealing,
         inputs: &Inputs,
         watch: &mut dyn Watch,
         stop: &dyn Fn() -> bool,
@@ -194,7 +213,7 @@ impl Runner {
             Runner::Agents(connected) => {
                 let shares = match dealing {
                     Dealing::Evenly => connected.share(plan)?,
-                    Dealing::ByGroups { agents, own } => Shares::of_groups(plan, agents, own),
+                    Dealing::ByGroups { agents, own } => Shares::of_groups(plan, agents, *own),
                 };
                 Ok(connected.run(plan, shares, inputs, watch, stop)?)
             }

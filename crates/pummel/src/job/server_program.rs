@@ -12,6 +12,8 @@ use pummel_engine::sys;
 use pummel_logic::secrets::{masked_text, masked_words};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::job::runner::NotRun;
+
 /// How long a server may take until it accepts connections.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
@@ -33,13 +35,9 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How much of what a program wrote to standard error last is kept, in bytes.
 const LAST_WORDS_BYTES_MAX: usize = 2048;
 
-/// Why a server is not there.
-#[derive(Debug)]
-pub enum NoServer {
-    /// A signal came first.
-    Interrupted,
-    /// Something went wrong, in a sentence.
-    Failed(String),
+/// The end of a series whose server is not there, for this reason.
+fn absent(why: String) -> NotRun {
+    NotRun::Server(why.into())
 }
 
 /// A server that was started for one run. It ends when this value is dropped.
@@ -53,27 +51,27 @@ impl ServerProgram {
     /// Starts a program by its words, without a shell, and waits until all `servers` of a Plan accept connections.
     ///
     /// # Errors
-    /// Returns [`NoServer::Failed`] when something answers at one of the addresses already, when the program cannot be started,
+    /// Returns [`NotRun::Server`] when something answers at one of the addresses already, when the program cannot be started,
     /// ends, or does not accept connections within 30 s.
-    pub fn start(words: &[String], servers: &[String]) -> Result<ServerProgram, NoServer> {
+    pub fn start(words: &[String], servers: &[String]) -> Result<ServerProgram, NotRun> {
         let is_free = |server: &String| !accepts(server);
         if !until(FREE_LIMIT, || servers.iter().all(is_free))? {
             let taken = servers.iter().find(|server| accepts(server)).map_or("", String::as_str);
-            return Err(NoServer::Failed(format!(
+            return Err(absent(format!(
                 "something answers at {taken} before '{}' is started there: end that server, or name another address",
                 told(words)
             )));
         }
         let mut program = ServerProgram::spawn(words)
-            .map_err(|error| NoServer::Failed(format!("'{}' cannot be started: {error}", told(words))))?;
+            .map_err(|error| absent(format!("'{}' cannot be started: {error}", told(words))))?;
         let mut ended = None;
         let is_up = until(START_LIMIT, || {
             ended = program.process.try_wait().ok().flatten();
             ended.is_some() || servers.iter().all(|server| accepts(server))
         })?;
         match (ended, is_up) {
-            (Some(status), _) => Err(NoServer::Failed(program.end_words(words, status))),
-            (None, false) => Err(NoServer::Failed(format!(
+            (Some(status), _) => Err(absent(program.end_words(words, status))),
+            (None, false) => Err(absent(format!(
                 "'{}' does not accept connections at {} within {} s",
                 told(words),
                 servers.join(", "),
@@ -151,10 +149,10 @@ fn told(words: &[String]) -> String {
 /// Runs the command of `--restart` by the shell, to its end, and waits until all `servers` accept connections.
 ///
 /// # Errors
-/// Returns [`NoServer::Failed`] when the command cannot be run, fails, or takes longer than five minutes, and when a server
+/// Returns [`NotRun::Server`] when the command cannot be run, fails, or takes longer than five minutes, and when a server
 /// does not accept connections within 30 s.
-pub fn restart(command: &str, servers: &[String]) -> Result<(), NoServer> {
-    let failed = |why: String| NoServer::Failed(format!("--restart '{}': {why}", masked_text(command)));
+pub fn restart(command: &str, servers: &[String]) -> Result<(), NotRun> {
+    let failed = |why: String| absent(format!("--restart '{}': {why}", masked_text(command)));
     let words = ["sh", "-c", command].map(str::to_owned);
     let mut shell = ServerProgram::spawn(&words).map_err(|error| failed(error.to_string()))?;
     let mut ended = None;
@@ -192,15 +190,15 @@ fn accepts(server: &str) -> bool {
 /// Waits until a condition holds. Returns whether it did within `limit`.
 ///
 /// # Errors
-/// Returns [`NoServer::Interrupted`] when a signal comes first.
-fn until(limit: Duration, mut holds: impl FnMut() -> bool) -> Result<bool, NoServer> {
+/// Returns [`NotRun::Interrupted`] when a signal comes first.
+fn until(limit: Duration, mut holds: impl FnMut() -> bool) -> Result<bool, NotRun> {
     let end = Instant::now() + limit;
     loop {
         if holds() {
             return Ok(true);
         }
         if sys::interrupts() > 0 {
-            return Err(NoServer::Interrupted);
+            return Err(NotRun::Interrupted);
         }
         if Instant::now() >= end {
             return Ok(false);
@@ -234,9 +232,9 @@ mod tests {
         text.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    fn failure<T: std::fmt::Debug>(result: Result<T, NoServer>) -> String {
+    fn failure<T: std::fmt::Debug>(result: Result<T, NotRun>) -> String {
         match result {
-            Err(NoServer::Failed(why)) => why,
+            Err(NotRun::Server(why)) => why.reason,
             other => panic!("no failure: {other:?}"),
         }
     }

@@ -55,12 +55,6 @@ struct DrawnSide<'a> {
     side: &'a Side,
     documents: &'a [Document],
 }
-
-/// The page of two sides that were measured by turns, as `ab --report` writes it.
-pub fn render_pair(comparison: &Comparison) -> Vec<u8> {
-    of_pair(comparison, &PageOptions::default())
-}
-
 /// The page of two sides that were measured by turns.
 pub fn of_pair(comparison: &Comparison, options: &PageOptions) -> Vec<u8> {
     let sides = ComparedSides { comparisons: std::slice::from_ref(comparison), documents: &[] };

@@ -35,15 +35,15 @@ use maud::{Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
 use self::svg::{WORDS_MAX, cut_name};
+use crate::VERSION;
 use crate::document::{CurveDocument, Document};
 use crate::stored::base64_of;
 use crate::view::run::result_words;
 use crate::view::series::heading;
-use crate::{VERSION, json};
 
-pub use self::compared::{ComparedSides, of_comparison, of_pair, render_pair};
+pub use self::compared::{ComparedSides, of_comparison, of_pair};
 pub use self::data::Embed;
-pub use self::repeated::{of_repetition, render as render_repetition};
+pub use self::repeated::of_repetition;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -64,16 +64,6 @@ pub struct PageOptions {
     pub title: Option<String>,
     /// How much of the data goes into the page.
     pub embed: Embed,
-}
-
-/// The page of a run, as `--report` writes it.
-pub fn render(document: &Document) -> Vec<u8> {
-    of_run(document, &PageOptions::default())
-}
-
-/// The page of a search or a scan, as `--report` writes it.
-pub fn render_series(curve: &CurveDocument) -> Vec<u8> {
-    of_curve(curve, &json::render(curve), &PageOptions::default())
 }
 
 /// The page of a run.

@@ -22,12 +22,6 @@ use crate::view::run::Wanted;
 /// Response times of each run that are drawn, with their classes.
 const TIMES: [(Metric, &str); 4] =
     [(Metric::P50, "p50"), (Metric::P90, "p90"), (Metric::P99, "p99"), (Metric::P999, "p999")];
-
-/// The page of repeated runs, as `run --repeat --report` writes it.
-pub fn render(repetition: &Repetition) -> Vec<u8> {
-    of_repetition(repetition, &PageOptions::default())
-}
-
 /// The page of repeated runs.
 pub fn of_repetition(repetition: &Repetition, options: &PageOptions) -> Vec<u8> {
     let view = view(repetition, Wanted::Everything);

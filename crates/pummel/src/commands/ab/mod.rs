@@ -6,35 +6,33 @@ mod words;
 
 use clap::Args;
 use pummel_engine::sys;
+use pummel_logic::plan::validate::ValidPlan;
 use pummel_measure::compare::second_side_first;
 
 use self::common_options::CommonOptions;
 use self::sides::{SideArgs, SideJob, hidden_where_refused, share_a_server, sides};
 use crate::commands::detection::detected;
 use crate::commands::judge_options::JudgeArgs;
-use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle, ServerCare};
-use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm, TextOf};
+use crate::commands::one_run::refuse_forms;
 use crate::detection::leaves_protocol_open;
-use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::provenance::told_command_line;
+use crate::job::runner::NotRun;
+use crate::job::series::{
+    Finished, RunSeries, SeriesRun, SeriesSide, SeriesState, SeriesStyle, ServerCare, tell_end,
+};
+use crate::job::series_result::{ResultSeries, follow};
 use crate::job::server_program::ServerProgram;
 use crate::parser_answer::answer;
-use crate::stderr::say;
 use pummel_engine::run::replay_of;
 use pummel_fronts::exit_status::Exit;
-use pummel_fronts::job::{FrontInputs, Job, UsageError};
+use pummel_fronts::job::{FrontInputs, Job, UsageError, seed_of};
 use pummel_fronts::native;
 use pummel_fronts::outputs::Outputs;
-use pummel_report::comparison;
+use pummel_fronts::style::StyleOutput;
 use pummel_report::comparison::{Comparison, PairCommand, Question, Side, SideSource};
 use pummel_report::run_figures::RunFigures;
-use pummel_report::screen::Paper;
-use pummel_report::text::Detail;
-use pummel_report::view::pair;
-use pummel_report::view::pair::Headline;
-use pummel_report::view::run::Wanted;
-use pummel_report::{markdown, page, text};
+use pummel_report::stored::ResultDocument;
 
 /// Options of `pummel ab`.
 #[derive(Args, Clone, Debug)]
@@ -70,35 +68,19 @@ Exit status:
        was wrong
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
-/// The forms of the result of two sides.
-const FORMS: [SeriesForm<Comparison>; 4] = [
-    ("json", comparison::json),
-    ("csv", comparison::csv),
-    ("report", page::render_pair),
-    ("summary", markdown),
-];
-
-/// The comparison for the page of a job or a comment.
-fn markdown(comparison: &Comparison) -> Vec<u8> {
-    markdown::render(&pair::view(std::slice::from_ref(comparison), Wanted::Screen))
-}
-
-/// The comparison for people.
-fn text(comparison: &Comparison, detail: Detail, paper: Paper) -> String {
-    text::comparison(std::slice::from_ref(comparison), detail, paper)
-}
-
 /// Measures and compares two sides.
 pub fn ab(args: &AbArgs, inputs: &FrontInputs) -> Exit {
-    let jobs = match sides(&args.sides, &args.run, inputs, &detected).and_then(checked) {
-        Ok(jobs) => jobs,
+    let sides = refuse_forms(&args.run.typed.args.output)
+        .and_then(|()| sides(&args.sides, &args.run, inputs, &detected))
+        .and_then(checked);
+    let [first, second] = match sides {
+        Ok(sides) => sides,
         Err(error) => return answer(&error.into()),
     };
-    let [first, second] = jobs;
     let asked = asked(first, inputs).and_then(|first| Ok([first, asked(second, inputs)?]));
-    match asked.and_then(|jobs| measure(args, jobs)) {
-        Ok(exit) => exit,
-        Err(end) => end.exit(),
+    match asked {
+        Ok(sides) => measure(args, sides).unwrap_or_else(|exit| exit),
+        Err(end) => tell_end(&end),
     }
 }
 
@@ -120,8 +102,8 @@ fn checked(sides: [SideJob; 2]) -> Result<[SideJob; 2], UsageError> {
 /// program and its options leave the protocol open.
 ///
 /// # Errors
-/// Returns [`SeriesEnd`] when the program does not listen, and when no run can be made in the protocol that it speaks.
-fn asked(side: SideJob, inputs: &FrontInputs) -> Result<SideJob, SeriesEnd> {
+/// Returns [`NotRun`] when the program does not listen, and when no run can be made in the protocol that it speaks.
+fn asked(side: SideJob, inputs: &FrontInputs) -> Result<SideJob, NotRun> {
     let ServerCare::Program(words) = &side.care else { return Ok(side) };
     if !leaves_protocol_open(&side.typed) {
         return Ok(side);
@@ -136,95 +118,132 @@ fn asked(side: SideJob, inputs: &FrontInputs) -> Result<SideJob, SeriesEnd> {
     Ok(SideJob { typed, job, detection, ..side })
 }
 
-/// Two sides that are being measured.
-struct Experiment {
-    makers: [RunMaker; 2],
-    /// What is known of the servers of each.
-    detections: [Detection; 2],
-    labels: [String; 2],
-    programs: [Option<String>; 2],
-    runs: [Vec<RunFigures>; 2],
-    question: Question,
-    pairs: u32,
-}
-
-fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, SeriesEnd> {
+/// Measures two sides. Returns the exit status also where nothing could be begun.
+fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, Exit> {
     let output = &args.run.typed.args.output;
-    let is_shared = sides[0].job.fleet.is_some() && sides[0].job.fleet == sides[1].job.fleet;
-    let prepare = |side: usize| {
-        let other_plans = if is_shared { vec![sides[1 - side].job.plan.clone()] } else { Vec::new() };
-        Driver::prepare(&sides[side].job, &Extras { other_plans, ..Extras::default() }, &SeriesStyle)
+    let [first, second] = sides.each_ref().map(|side| &side.job);
+    let prepare =
+        |job, other_plans| Driver::prepare(job, &Extras { other_plans, ..Extras::default() }, &SeriesStyle);
+    let drivers = match first.fleet.is_some() && first.fleet == second.fleet {
+        true => vec![prepare(first, vec![second.plan.clone()])?],
+        false => vec![prepare(first, Vec::new())?, prepare(second, Vec::new())?],
     };
-    let mut drivers = vec![prepare(0).map_err(SeriesEnd::Reported)?];
-    if !is_shared {
-        drivers.push(prepare(1).map_err(SeriesEnd::Reported)?);
-    }
-    let files = SeriesFiles::prepare(output, &FORMS)?;
-    let spoils = share_a_server(&sides[0].job.plan, &sides[1].job.plan);
-    let maker =
-        |side: &SideJob| RunMaker::new(side.job.plan.clone(), side.care.clone()).loading_always(spoils);
-    let mut experiment = Experiment {
-        makers: sides.each_ref().map(maker),
-        detections: sides.each_ref().map(|side| side.detection.clone()),
-        labels: sides.each_ref().map(|side| side.label.clone()),
-        programs: sides.each_ref().map(|side| side.program.clone()),
-        runs: [Vec::new(), Vec::new()],
+    let spoil = share_a_server(&first.plan, &second.plan);
+    let cared = |side: &SideJob| SeriesSide::new(side.care.clone(), side.detection.clone(), spoil);
+    let mut pairs = Pairs {
+        sides: sides.each_ref().map(MeasuredSide::of),
         question: Question { loads_may_differ: true, ..args.judge.question(false) },
-        pairs: args.sides.pairs,
+        asked: args.sides.pairs,
     };
-    let mut end = None;
-    for pair in 0..args.sides.pairs {
-        if let Err(why) = experiment.measure_pair(pair, &mut drivers, output.quiet) {
-            end = Some(why);
-            break;
-        }
-        if let Err(error) = files.checkpoint(&experiment.comparison(None)) {
-            end = Some(error.into());
-            break;
-        }
-    }
-    let comparison = experiment.comparison(end.as_ref());
-    let is_told = SeriesEnd::says_all(end.as_ref(), experiment.runs.iter().map(Vec::len).sum());
-    let status = Headline::of(std::slice::from_ref(&comparison)).status;
-    let exit = end.map_or_else(|| Exit::of_status(status), SeriesEnd::exit);
-    let reports = Reports { text: (!is_told).then_some(text as TextOf<_>), markdown, json: comparison::json };
-    Ok(files.finish(output, &comparison, reports, exit))
+    Ok(follow(&mut pairs, drivers, sides.iter().map(cared).collect(), output))
 }
 
-impl Experiment {
-    /// Makes one run of each side, in the order that the seed draws.
-    fn measure_pair(&mut self, pair: u32, drivers: &mut [Driver<'_>], quiet: bool) -> Result<(), SeriesEnd> {
-        let seed = self.makers[0].plan().seed;
-        let order = if second_side_first(seed, u64::from(pair)) { [1, 0] } else { [0, 1] };
-        for side in order {
-            let driver = &mut drivers[side.min(drivers.len() - 1)];
-            driver.swap_detection(&mut self.detections[side]);
-            let run = self.makers[side].make(driver, seed, pair);
-            driver.swap_detection(&mut self.detections[side]);
-            let run = run?;
-            if !quiet {
-                let name = ["A", "B"][side];
-                say(format_args!("pair {} of {}, {name}: {}", pair + 1, self.pairs, run.line()));
-            }
-            self.runs[side].push(run);
-        }
+/// Runs of two sides by turns: each pair has one seed, and begins with the side that the seed draws.
+struct Pairs {
+    sides: [MeasuredSide; 2],
+    question: Question,
+    /// Number of pairs that were asked for.
+    asked: u32,
+}
+
+/// A side with its runs so far.
+struct MeasuredSide {
+    label: String,
+    plan: ValidPlan,
+    /// Servers and machine, as the last run knew them.
+    source: SideSource,
+    runs: Vec<RunFigures>,
+}
+
+impl MeasuredSide {
+    fn of(side: &SideJob) -> MeasuredSide {
+        let source = SideSource { program: side.program.clone(), ..SideSource::default() };
+        MeasuredSide { label: side.label.clone(), plan: side.job.plan.clone(), source, runs: Vec::new() }
+    }
+}
+
+impl Pairs {
+    /// Index of the next pair, and of the side of it that is next.
+    fn next(&self) -> (u32, usize) {
+        let [first, second] = self.sides.each_ref().map(|side| side.runs.len() as u32);
+        let pair = first.min(second);
+        let begins = usize::from(second_side_first(self.sides[0].plan.seed, u64::from(pair)));
+        (pair, if first == second { begins } else { 1 - begins })
+    }
+}
+
+impl RunSeries for Pairs {
+    fn next_run(&mut self, _: &mut StyleOutput) -> Result<Option<SeriesRun>, NotRun> {
+        let (pair, side) = self.next();
+        let seed = seed_of(self.sides[0].plan.seed, pair);
+        let run = || SeriesRun { side, ..SeriesRun::new(&self.sides[side].plan, seed) };
+        Ok((pair < self.asked).then(run))
+    }
+
+    fn add(&mut self, finished: Finished, out: &mut StyleOutput) -> Result<(), NotRun> {
+        let (pair, side) = self.next();
+        let (run, source) = finished.figures();
+        out.line(format_args!("pair {} of {}, {}: {}", pair + 1, self.asked, ["A", "B"][side], run.line()));
+        let side = &mut self.sides[side];
+        side.source = SideSource { program: side.source.program.take(), ..source };
+        side.runs.push(run);
         Ok(())
     }
+}
 
-    /// What is known so far.
-    fn comparison(&self, end: Option<&SeriesEnd>) -> Comparison {
-        let side = |side: usize| {
-            let maker = &self.makers[side];
-            let source = SideSource { program: self.programs[side].clone(), ..maker.source().clone() };
-            Side::new(self.labels[side].clone(), maker.plan(), source, self.runs[side].clone())
+impl ResultSeries for Pairs {
+    fn result(&self, state: &SeriesState) -> ResultDocument {
+        let side = |side: &MeasuredSide| {
+            Side::new(side.label.clone(), &side.plan, side.source.clone(), side.runs.clone())
         };
-        let sides = [side(0), side(1)];
         let comparison = Comparison {
-            argv: told_command_line(self.makers[0].plan()),
-            made_again: self.makers.iter().map(RunMaker::made_again).sum(),
-            ..Comparison::of_pairs(PairCommand::Ab, sides, &self.question)
+            argv: told_command_line(&self.sides[0].plan),
+            made_again: state.made_again,
+            ..Comparison::of_pairs(PairCommand::Ab, self.sides.each_ref().map(side), &self.question)
         };
-        let is_interrupted = matches!(end, Some(SeriesEnd::Interrupted));
-        comparison.ended(self.pairs, end.and_then(SeriesEnd::reason), is_interrupted)
+        let comparison = comparison.ended(self.asked, state.reason(), state.is_interrupted());
+        ResultDocument::Pair(Box::new(comparison))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_measure::measurement::Status;
+
+    use super::*;
+    use crate::job::series::tests::{asked, interrupted, plan};
+
+    fn pairs(asked: u32) -> Pairs {
+        let side = |label: &str| MeasuredSide {
+            label: label.to_owned(),
+            plan: plan(),
+            source: SideSource { program: Some(label.to_owned()), ..SideSource::default() },
+            runs: Vec::new(),
+        };
+        Pairs { sides: ["old", "new"].map(side), question: Question::default(), asked }
+    }
+
+    #[test]
+    fn both_runs_of_a_pair_have_one_seed_and_each_side_begins_half_of_the_pairs() {
+        let runs = asked(&mut pairs(6), 99);
+        assert_eq!(runs.len(), 12);
+        let mut begun = [0, 0];
+        for (number, pair) in runs.chunks(2).enumerate() {
+            assert_eq!(pair[0].plan.seed, pair[1].plan.seed);
+            assert_eq!(pair[0].plan.seed, seed_of(plan().seed, number as u32));
+            assert_eq!(pair[0].side + pair[1].side, 1);
+            begun[pair[0].side] += 1;
+        }
+        assert_eq!(begun, [3, 3]);
+    }
+
+    #[test]
+    fn a_run_without_its_partner_is_no_pair() {
+        let mut pairs = pairs(3);
+        asked(&mut pairs, 3);
+        let ResultDocument::Pair(result) = pairs.result(&interrupted()) else { panic!("two sides") };
+        assert_eq!((result.runs(), result.status), (1, Status::Interrupted));
+        let programs = result.sides.map(|side| side.source.program);
+        assert_eq!(programs, ["old", "new"].map(|name| Some(name.to_owned())));
     }
 }

@@ -8,9 +8,10 @@ use pummel_measure::compare::RUNS_MAX;
 
 use super::common_options::CommonOptions;
 use super::words::split;
-use crate::commands::one_run::{Refused, refuse_options, refuse_saved};
-use crate::commands::run_maker::{ServerCare, refuse_stdin};
+use crate::commands::one_run;
+use crate::commands::one_run::{Refused, refuse_options, refuse_saved, refuse_stdin};
 use crate::job::detection::Detection;
+use crate::job::series::ServerCare;
 use pummel_fronts::job::{FrontInputs, Job, UsageError};
 use pummel_fronts::native;
 use pummel_fronts::native::{RunArgs, Typed};
@@ -228,16 +229,9 @@ const REFUSED: [Refused; 11] = [
 /// Where what is refused here is accepted.
 const ACCEPTED: &str = "with 'pummel run' only";
 
-/// Options that are accepted only together with refused ones, and results that a comparison does not have.
-const WITHOUT_USE: [&str; 7] =
-    ["max-time", "min-time", "metrics-linger", "hdr", "junit", "samples", "parquet"];
-
-/// An option as the help of `pummel ab` shows it; refused options are hidden.
+/// An option as the help of `pummel ab` shows it.
 pub fn hidden_where_refused(arg: Arg) -> Arg {
-    let is_refused = arg.get_long().is_some_and(|name| {
-        WITHOUT_USE.contains(&name) || REFUSED.iter().any(|(flag, _)| flag.trim_start_matches('-') == name)
-    });
-    if is_refused { arg.hide(true) } else { arg }
+    one_run::hidden_where_refused(arg, &REFUSED, &["max-time", "min-time", "metrics-linger"])
 }
 
 /// The sentence of a parser's error, without what surrounds it.

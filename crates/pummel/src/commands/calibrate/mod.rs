@@ -4,23 +4,25 @@ mod instruments;
 mod runs;
 mod surroundings;
 
-use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
-use pummel_engine::clock;
+use pummel_engine::{clock, sys};
 use pummel_logic::plan::Backend;
 use pummel_logic::time::SECOND;
 use pummel_measure::calibration::{Calibration, advice, unix_s};
 
 use crate::job::calibration_store;
+use crate::job::detection::Detection;
+use crate::job::driver::{Driver, Extras, exit_after};
+use crate::job::series::{SeriesRunner, SeriesSide, SeriesStyle, ServerCare, tell_end};
 use crate::output::{Output, print};
 use crate::stderr::say;
 use pummel_fronts::exit_status::Exit;
 use pummel_fronts::job::FrontInputs;
 use pummel_fronts::outputs::Format;
 use pummel_report::calibration_words;
-use runs::{Length, NotCalibrated, Runs};
+use runs::{CalibrationRuns, Length};
 
 /// Options of `pummel calibrate`.
 #[derive(Args, Clone, Debug)]
@@ -69,20 +71,17 @@ fn backend(text: &str) -> Result<Backend, String> {
 pub fn calibrate(args: &CalibrateArgs, inputs: &FrontInputs) -> Exit {
     let file = match args.json.as_deref().map(Output::prepare).transpose() {
         Ok(file) => file,
-        Err(error) => return failed(&error),
+        Err(error) => return tell_end(&error.into()),
     };
     let length = if args.quick { Length::Quick } else { Length::Whole };
     let watch = surroundings::Watch::begin();
     let figures = match figures(args, inputs, length) {
         Ok(figures) => figures,
-        Err(NotCalibrated::Interrupted) => {
-            say("interrupted: nothing is stored");
-            return Exit::Interrupted;
-        }
-        Err(NotCalibrated::Reported(exit)) => return exit,
-        Err(NotCalibrated::Failed(why)) => {
-            say(format_args!("error: {why}"));
-            return Exit::Failed;
+        Err(exit) => {
+            if exit == Exit::Interrupted {
+                say("interrupted: nothing is stored");
+            }
+            return exit;
         }
     };
     let mut json = serde_json::to_vec_pretty(&figures).expect("figures have nothing that JSON has not");
@@ -97,26 +96,21 @@ pub fn calibrate(args: &CalibrateArgs, inputs: &FrontInputs) -> Exit {
     let stored = if args.no_store { Ok(None) } else { calibration_store::store(&figures).map(Some) };
     let written = file.as_ref().map_or(Ok(()), |file| file.finish(&json));
     let printed = print(&shown);
-    match stored {
-        Ok(Some(path)) => say(format_args!("stored in {}", path.display())),
-        Ok(None) => {}
-        Err(error) => return failed(&error),
-    }
-    match written.and(printed) {
-        Ok(()) => Exit::Complete,
-        Err(error) => failed(&error),
-    }
+    let unstored = match stored {
+        Ok(path) => {
+            path.into_iter().for_each(|path| say(format_args!("stored in {}", path.display())));
+            None
+        }
+        Err(error) => Some(error),
+    };
+    let troubles = [unstored, written.err(), printed.err()].into_iter().flatten();
+    exit_after(Exit::Complete, troubles, &SeriesStyle)
 }
 
-fn failed(error: &io::Error) -> Exit {
-    say(format_args!("error: {error}"));
-    Exit::Failed
-}
-
-/// All figures, one after the other, with a line on standard error before each.
-fn figures(args: &CalibrateArgs, inputs: &FrontInputs, length: Length) -> Result<Calibration, NotCalibrated> {
-    let runs = Runs::new(inputs, args.backend, length)?;
-    if runs.has_one_core() {
+/// Measures all figures. Returns the exit status where that is not possible; the words are on standard error.
+fn figures(args: &CalibrateArgs, inputs: &FrontInputs, length: Length) -> Result<Calibration, Exit> {
+    let cpus = sys::allowed_cpus().map_err(|error| tell_end(&error.into()))?;
+    if cpus.len() < 2 {
         say(
             "there is one core, which the generator and the server share: the figures are worse than with a server on another machine",
         );
@@ -127,30 +121,26 @@ fn figures(args: &CalibrateArgs, inputs: &FrontInputs, length: Length) -> Result
         Length::Whole => 10 * SECOND,
         Length::Quick => SECOND,
     });
-    say("service times, request by request ...");
-    let (service_error, backend) = runs.service_errors()?;
-    say("lag at several rates, and the greatest rate of a core ...");
-    let (lag, stamps) = runs.lag_floors()?;
-    let stamps = runs.transmit_stamps(stamps)?;
-    let rate_per_core = runs.rate_per_core()?;
-    let noise = match length {
-        Length::Whole => {
-            say("how much runs of one thing differ ...");
-            runs.noise_floor()?
-        }
-        Length::Quick => None,
-    };
+    let mut runs = CalibrationRuns::new(inputs, args.backend, length);
+    let job = runs.first_job().map_err(|end| tell_end(&end))?;
+    let driver = Driver::prepare(&job, &Extras::default(), &SeriesStyle)?;
+    let side = SeriesSide::new(ServerCare::None, Detection::default(), false);
+    let state = SeriesRunner::new(vec![driver], vec![side], false).run(&mut runs, |_, _| {});
+    if let Some(end) = state.end {
+        return Err(tell_end(&end));
+    }
+    let figures = runs.into_figures();
     Ok(Calibration {
-        key: calibration_store::key(&backend),
+        key: calibration_store::key(&figures.backend),
         unix_s: unix_s(clock::wall()),
         quick: length == Length::Quick,
-        backend,
         clock: clock_figures,
         timer,
-        stamps,
-        service_error,
-        lag,
-        rate_per_core,
-        noise,
+        rate_per_core: figures.rate_per_core(),
+        noise: figures.noise(),
+        backend: figures.backend,
+        stamps: figures.stamps,
+        service_error: figures.service_error,
+        lag: figures.lag,
     })
 }
