@@ -21,6 +21,11 @@ use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Sample;
 
+/// The page of a run, as `--report` writes it.
+fn render(document: &Document) -> Vec<u8> {
+    of_run(document, &PageOptions::default())
+}
+
 /// The page as screens show it: without its own script and style, whose text is not that of a page, and without the pictures of
 /// telephones, which have the same words.
 fn body(page: &[u8]) -> String {
