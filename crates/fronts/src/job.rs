@@ -7,10 +7,10 @@ use std::ptr;
 
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::rng;
+use pummel_report::visible;
 
 use crate::fleet::Fleet;
 use crate::outputs::{InputFile, Outputs, PathFacts, taken};
-use pummel_report::visible;
 
 /// What a command line asks for: what to do, and what to write about it.
 #[derive(Clone, Debug, PartialEq)]

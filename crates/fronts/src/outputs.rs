@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pummel_logic::plan::{FileRole, Plan};
+use pummel_report::forms::{FORMS, Form};
 
 use crate::metrics_options::MetricsArgs;
 use crate::screen_options::ScreenArgs;
-use pummel_report::forms::{FORMS, Form};
 
 /// What the system says about paths. Results may not have the place of another result or of a file that is read.
 #[derive(Clone, Copy, Debug)]

@@ -14,11 +14,11 @@ use pummel_measure::events::Wants;
 use pummel_measure::events::{ConnectionEvent, Departure, Row};
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Keep, Measurement};
+use pummel_report::Report;
 
 use crate::exit_status::Exit;
 use crate::hints::Obstacle;
 use crate::screen_options::Terminal;
-use pummel_report::Report;
 
 /// The words of a front.
 pub trait Style {

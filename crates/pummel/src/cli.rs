@@ -5,6 +5,12 @@ use std::ffi::OsString;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use pummel_fronts::front::Front;
+use pummel_fronts::fronts::FRONTS;
+use pummel_fronts::job::UsageError;
+use pummel_fronts::native::{LoadArgs, Typed};
+use pummel_fronts::other_tools;
+use pummel_fronts::values::nearest::nearest;
 
 use crate::build_info::LONG_VERSION;
 use crate::commands::ab::AbArgs;
@@ -29,12 +35,6 @@ use crate::commands::trace::TraceCommandArgs;
 use crate::commands::workloads::WorkloadsArgs;
 use crate::serve::ServeArgs;
 use crate::short_help::shortened;
-use pummel_fronts::front::Front;
-use pummel_fronts::fronts::FRONTS;
-use pummel_fronts::job::UsageError;
-use pummel_fronts::native::{LoadArgs, Typed};
-use pummel_fronts::other_tools;
-use pummel_fronts::values::nearest::nearest;
 
 /// Load generator and benchmark for memcached, Redis and Valkey
 ///

@@ -1,13 +1,13 @@
 //! `--protocol auto`: which servers a command line has asked, and what their answer makes of it.
 
 use pummel_engine::run::{Inquiry, Undetected};
+use pummel_fronts::job::{FrontInputs, Job, UsageError};
+use pummel_fronts::native::options::{List, Targeted};
+use pummel_fronts::native::{self, LoadArgs, RunArgs, SocketArgs, TargetArgs, Typed, TypedProtocol};
 use pummel_logic::plan::Protocol;
 use pummel_logic::plan::detect::Spoken;
 
 use crate::job::detection::Detection;
-use pummel_fronts::job::{FrontInputs, Job, UsageError};
-use pummel_fronts::native::options::{List, Targeted};
-use pummel_fronts::native::{self, LoadArgs, RunArgs, SocketArgs, TargetArgs, Typed, TypedProtocol};
 
 /// Answers an inquiry.
 pub type Ask<'a> = dyn Fn(&Inquiry) -> Result<(String, Spoken), Undetected> + 'a;

@@ -9,10 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pummel_engine::sys;
-use tempfile::NamedTempFile;
-
 use pummel_report::forms::Form;
 use pummel_report::visible;
+use tempfile::NamedTempFile;
 
 use crate::stderr::say;
 

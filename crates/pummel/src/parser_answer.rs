@@ -3,11 +3,10 @@
 use std::io::ErrorKind;
 
 use pummel_engine::sys;
-
 use pummel_fronts::exit_status::Exit;
+use pummel_report::visible;
 
 use crate::stderr::{say, write};
-use pummel_report::visible;
 
 /// Says what the command-line parser has to say: help and versions on standard output, errors on standard error.
 pub fn answer(error: &clap::Error) -> Exit {

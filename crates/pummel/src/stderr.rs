@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::write_queue::{Piece, WriteQueue};
 use pummel_report::visible;
+
+use crate::write_queue::{Piece, WriteQueue};
 
 /// Bytes of text that wait to be written, at most; a drawing counts as [`DRAWING_BYTES`].
 pub const TEXT_WAITING_MAX_BYTES: usize = 8 << 20;

@@ -8,11 +8,11 @@ use pummel_logic::plan::Socket;
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_measure::churn::ConnectionFailure;
+use pummel_measure::trouble::Reason;
 
 use super::transmit::TransmitStamps;
 use super::{ConnId, Target};
 use crate::sys::{self, Address};
-use pummel_measure::trouble::Reason;
 
 /// Pause before a full unix listener is tried again, in nanoseconds.
 const UNIX_RETRY_NS: Nanos = MILLISECOND;

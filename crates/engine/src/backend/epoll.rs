@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
+use pummel_measure::trouble::Reason;
 
 use super::dial::reason;
 use super::sockets::{BLOCKED, CARD, DATAGRAMS, STAMPED, Shortfall, Slot, SlotState, Sockets, TRANSMITS};
@@ -16,7 +17,6 @@ use super::waiting::WaitStrategy;
 use super::{Backend, Close, ConnId, Event, Handed, Target};
 use crate::clock;
 use crate::sys::{self, Alarm, Poller, Ready, WaitLimit};
-use pummel_measure::trouble::Reason;
 
 /// Size of the block into which a worker receives. A read that does not fill the block has emptied the socket. Values
 /// of 100 KB cost a third more with a quarter of this size, and untouched pages take no memory (docs/PERFORMANCE.md).

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use pummel_logic::plan::{Clock, Socket};
 use pummel_logic::time::Nanos;
+use pummel_measure::trouble::Reason;
 
 use super::dial::{self, ConnectProgress, SocketStamps, UnixRetries, reason};
 use super::stamps::Stamps;
@@ -13,7 +14,6 @@ use super::transmit::{Mark, TransmitStamp, TransmitStamps};
 use super::{Close, ConnId, Handed, Target};
 use crate::clock;
 use crate::sys;
-use pummel_measure::trouble::Reason;
 
 /// Flag: a send was short, and [`Event::Writable`](super::Event::Writable) is owed.
 pub const BLOCKED: u8 = 1;

@@ -19,6 +19,8 @@ use pummel_measure::open_slices::OpenSlices;
 use pummel_measure::phase_ends::{PhaseEnds, PhaseSilence};
 use pummel_measure::replayed::Replayed;
 use pummel_measure::tally::Tally;
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::Trouble;
 use pummel_measure::uncertainty::{Windows, tick_ns};
 
 use super::context::RunContext;
@@ -31,8 +33,6 @@ use crate::resolve::Server;
 use crate::sys::{self, CpuTime};
 use crate::worker::message_sender::QueuedMessage;
 use crate::worker::messages::{LoadEnd, PhaseEnd, WorkerEnd, WorkerMessage};
-use pummel_measure::trouble::Reason;
-use pummel_measure::trouble::Trouble;
 
 /// Interval at which the collecting thread checks whether the run is to be stopped.
 const WATCH: Duration = Duration::from_millis(20);

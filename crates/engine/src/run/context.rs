@@ -20,6 +20,7 @@ use pummel_logic::workload::value::{ValueMaker, ValueTooLarge};
 use pummel_logic::workload::verify::stale::RunMark;
 use pummel_logic::workload::window::WindowMaker;
 use pummel_measure::completion::Loaded;
+use pummel_measure::events::Wants;
 
 use super::error::RunError;
 use super::inputs::{Gate, Inputs, Run};
@@ -34,7 +35,6 @@ use crate::evidence::{Moments, Newest, Observed};
 use crate::resolve::Server;
 use crate::worker::barrier::Barrier;
 use crate::worker::steering::SteeredRate;
-use pummel_measure::events::Wants;
 
 /// The servers and the kernel interface, as found on this machine before a run begins.
 pub(super) struct HostSetup {

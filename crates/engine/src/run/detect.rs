@@ -9,14 +9,14 @@ use pummel_logic::plan::{Protocol, Socket, TlsOptions};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 use pummel_measure::connections::TroubleKind;
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::Trouble;
 
 use super::error::RunError;
 use super::servers::resolve_each;
 use crate::backend::tls::Setup;
 use crate::resolve::{self, Server, Sources};
 use crate::side_connections::{Failure, SideConnections, SideEvent, SideOptions};
-use pummel_measure::trouble::Reason;
-use pummel_measure::trouble::Trouble;
 
 /// Shortest time to wait for an answer: longer than any round trip, but not too long for a user who waits.
 const WAIT_MIN_NS: Nanos = SECOND;

@@ -1,12 +1,12 @@
 //! A run before its start: its plan, the process that runs it, and the inputs that no Plan holds.
 
-use pummel_logic::secrets::Secret;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
+use pummel_logic::secrets::Secret;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::trace::Trace;
 use pummel_measure::completion::Loaded;

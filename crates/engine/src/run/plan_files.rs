@@ -5,13 +5,13 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::run::{Inputs, TraceFiles};
 use pummel_logic::plan::{Plan, Replay, TraceReplay, Work};
 use pummel_logic::workload::trace::Trace;
-
-use crate::run::trace_files::{FilesByPath, STDIN};
 use pummel_traffic::recording::{Reading, TraceForm, read_trace};
 use pummel_traffic::unpacked::Unpacked;
+
+use crate::run::trace_files::{FilesByPath, STDIN};
+use crate::run::{Inputs, TraceFiles};
 
 /// The first bytes of a file that gzip packed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 
-use crate::run::TraceFiles;
 use flate2::bufread::MultiGzDecoder;
-
 use pummel_traffic::unpacked::Unpacked;
+
+use crate::run::TraceFiles;
 
 /// The first bytes of a file that gzip packed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];

@@ -6,13 +6,13 @@ use pummel_logic::connection::session::Chunk;
 use pummel_logic::protocol::handshake::HandshakeProgress;
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::Nanos;
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::{Trouble, says_full};
 
 use crate::backend::{ConnId, Event};
 use crate::worker::connections::ConnectionState;
 use crate::worker::population::Population;
 use crate::worker::state::{CloseCause, Loss, WorkerState};
-use pummel_measure::trouble::Reason;
-use pummel_measure::trouble::{Trouble, says_full};
 
 /// Handles an event of a connection. The event is ignored where the slot has another connection by then.
 #[inline]

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_measure::connections::TlsTrouble;
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::Trouble;
 
 use crate::backend::{Backend, Close};
 use crate::worker::connections::ConnectionState;
 use crate::worker::population::Population;
 use crate::worker::state::{CloseCause, Loss, WorkerState};
-use pummel_measure::trouble::Reason;
-use pummel_measure::trouble::Trouble;
 
 /// Checks the connections whose deadline has come in the timing wheel. Returns whether some are late; they are kept in
 /// `expired`.

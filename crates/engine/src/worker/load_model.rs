@@ -5,13 +5,13 @@ use pummel_logic::client::Lane;
 use pummel_logic::connection::session::Chunk;
 use pummel_logic::protocol::{Codec, Fault, Malformed};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::Trouble;
 
 use crate::backend::Backend;
 use crate::worker::connections::ConnectionState;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::state::{CloseCause, Loss, WorkerState};
-use pummel_measure::trouble::Reason;
-use pummel_measure::trouble::Trouble;
 
 /// Time for which a server that is asked for no replies holds a connection that it takes, in nanoseconds. A server that
 /// takes no more connections closes them sooner.

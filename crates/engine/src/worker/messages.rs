@@ -13,9 +13,9 @@ use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Bytes, Verify};
 use pummel_measure::phase_ends::{PhaseOutcome, PhaseSpan};
 use pummel_measure::recorder::{Counts, Tally};
+use pummel_measure::trouble::Trouble;
 
 use crate::sys::CpuTime;
-use pummel_measure::trouble::Trouble;
 
 /// The error messages of servers, and the number of times that each came.
 pub type Messages = Vec<(Vec<u8>, u64)>;

@@ -9,9 +9,9 @@ use pummel_logic::plan::detect::words;
 use pummel_logic::protocol::Malformed;
 use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeReader, HandshakeRefused};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_measure::trouble::not_allowed;
 
 use crate::backend::ConnId;
-use pummel_measure::trouble::not_allowed;
 
 /// Most connections that are being opened at the same time. More would only fill the queue of new connections of the
 /// server.

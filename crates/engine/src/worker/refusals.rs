@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use pummel_logic::rng::{Stream, below};
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::connections::Refusal;
+use pummel_measure::trouble::{said_to_be_full, says_full};
 
 use crate::worker::opening::retry_pause;
-use pummel_measure::trouble::{said_to_be_full, says_full};
 
 /// Longest gap between two refusals of a server that count as consecutive, in nanoseconds. The longest pause between
 /// two attempts is shorter.

@@ -10,6 +10,8 @@ use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
 use pummel_measure::phase_ends::PhaseSilence;
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::Trouble;
 
 use crate::backend::{Backend, Close, ConnId};
 use crate::resolve::Server;
@@ -21,8 +23,6 @@ use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::reporter::WorkerReporter;
 use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
 use crate::worker::silence::Silence;
-use pummel_measure::trouble::Reason;
-use pummel_measure::trouble::Trouble;
 
 /// The longest wait, after which a worker checks whether the run was stopped.
 const SLEEP_MAX_NS: Nanos = 50 * pummel_logic::time::MILLISECOND;

@@ -1,6 +1,5 @@
 //! The part of a run in one process: the engine on a thread of its own, which takes commands and tells events.
 
-use crate::program::Program;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -23,8 +22,9 @@ use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::parcel::Parcel;
 use pummel_measure::summary::Summary;
-
 use pummel_report::snapshot::{SharedSnapshot, Snapshot};
+
+use crate::program::Program;
 
 /// How often a member that waits looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(20);

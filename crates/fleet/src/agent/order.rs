@@ -1,17 +1,19 @@
 //! What an order asks of an agent, and whether the agent does it.
 
-use pummel_logic::secrets::Secret;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
 use pummel_engine::backend::tls::{FileReader, Setup};
+use pummel_engine::run::OpenFiles;
 use pummel_engine::run::{Inputs, Permit, RunError, TraceFiles, password_of, permitted};
+use pummel_engine::run::{replay_of, trace_of};
 use pummel_engine::sys;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::{Invalid, ValidPlan};
 use pummel_logic::plan::{Plan, Wait};
+use pummel_logic::secrets::Secret;
 use pummel_logic::workload::trace::Trace;
 use pummel_measure::events::Wants;
 use pummel_measure::measurement::Keep;
@@ -23,8 +25,6 @@ use crate::agent::overrides::LocalOverrides;
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v2;
 use crate::program::Program;
-use pummel_engine::run::OpenFiles;
-use pummel_engine::run::{replay_of, trace_of};
 
 /// Most characters of the name of a run.
 const RUN_NAME_MAX: usize = 200;

@@ -5,8 +5,6 @@
 //! silent for the longest time, among those of the address with most of them. The controller that holds the agent keeps its
 //! place.
 
-use crate::agent::refusals::refused;
-use crate::program::Program;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
@@ -16,6 +14,9 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
+
+use crate::agent::refusals::refused;
+use crate::program::Program;
 
 /// Most connections at one time: a controller needs one, and others only ask who holds the agent.
 pub const PEERS_MAX: usize = 64;

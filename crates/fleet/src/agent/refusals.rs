@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::program::Program;
 use pummel_report::visible::foreign;
+
+use crate::program::Program;
 
 /// Most lines in [`WINDOW`]: a peer that comes again and again fills no log.
 const LINES_MAX: u32 = 20;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pummel_engine::clock;
+use pummel_report::snapshot::SharedSnapshot;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
@@ -26,7 +27,6 @@ use crate::agent::proto::v2::agent_server::{Agent, AgentServer};
 use crate::agent::proto::{COMMAND_BYTES_MAX, DESCRIPTION, PATIENCE, PROTOCOL, v2};
 use crate::agent::session::AgentSession;
 use crate::program::Program;
-use pummel_report::snapshot::SharedSnapshot;
 
 /// Events of a job that wait to be sent; the job waits where there are more.
 const EVENTS: usize = 64;

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use pummel_engine::clock;
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::completion::Loaded;
+use pummel_report::snapshot::SharedSnapshot;
+use pummel_report::visible::foreign;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{interval, timeout};
@@ -25,8 +27,6 @@ use crate::agent::proto::v2::command::What as Told;
 use crate::agent::proto::v2::event::What as Word;
 use crate::agent::proto::{BEAT, PATIENCE, mismatch, pack_rows, v2};
 use crate::program::Program;
-use pummel_report::snapshot::SharedSnapshot;
-use pummel_report::visible::foreign;
 
 /// Most characters that are kept of what a controller calls itself.
 const CONTROLLER_CHARS_MAX: usize = 200;

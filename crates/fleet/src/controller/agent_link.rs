@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pummel_engine::clock;
+use pummel_fronts::fleet::{AgentAddress, Fleet, FleetTls, with_port};
 use pummel_logic::time::Nanos;
 use pummel_measure::completion::Loaded;
 use pummel_measure::measurement::Measurement;
 use pummel_measure::parcel::Parcel;
+use pummel_report::visible::foreign;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -30,8 +32,6 @@ use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, mismatch, unpack_rows
 use crate::controller::clock_offset::{ClockExchange, ClockOffset};
 use crate::launch::LaunchedAgent;
 use crate::program::Program;
-use pummel_fronts::fleet::{AgentAddress, Fleet, FleetTls, with_port};
-use pummel_report::visible::foreign;
 
 /// An agent that says nothing for so long is lost; a loss is known within 3 s.
 const PATIENCE: Duration = Duration::from_millis(2_500);

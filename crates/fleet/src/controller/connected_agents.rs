@@ -5,6 +5,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use pummel_engine::run::{Inputs, Watch};
+use pummel_fronts::agent_variables::AgentVariables;
+use pummel_fronts::fleet::{AgentAddress, Fleet};
 use pummel_logic::plan::Plan;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
@@ -24,8 +26,6 @@ use crate::controller::shares::Shares;
 use crate::controller::start_error::StartError;
 use crate::launch::{LaunchError, LaunchRequest, LaunchedAgents};
 use crate::program::Program;
-use pummel_fronts::agent_variables::AgentVariables;
-use pummel_fronts::fleet::{AgentAddress, Fleet};
 
 /// How often to look whether the user ends the run while agents are connected.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

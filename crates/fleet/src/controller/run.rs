@@ -19,6 +19,7 @@ use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::parcel::Parcel;
 use pummel_measure::summary::time_text;
 use pummel_measure::uncertainty::{ProcessTimes, deviations, tick_ns};
+use pummel_report::visible::foreign;
 
 use crate::agent::member::{CutShort, MemberEvent};
 use crate::controller::agreed_ends::AgreedEnds;
@@ -27,7 +28,6 @@ use crate::controller::member_state::{MemberOutcome, MemberState};
 use crate::controller::slices::{MergedSlices, empty_measurement, measurement_of};
 use crate::controller::start_error::StartError;
 use crate::controller::timeline::Timeline;
-use pummel_report::visible::foreign;
 
 /// How often to look whether the run is to be stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

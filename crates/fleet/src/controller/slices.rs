@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use pummel_engine::run::Watch;
-
 use pummel_logic::merge::Merge as _;
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Verb;

@@ -1,6 +1,5 @@
 //! Agents that were started for one run, what ends them, and why some could not be started.
 
-use pummel_logic::secrets::Secret;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,8 +7,10 @@ use std::net::SocketAddr;
 use std::sync::mpsc::Receiver;
 use std::thread;
 
-use crate::launch::process::{ChildProcess, ProcessEvent};
+use pummel_logic::secrets::Secret;
 use pummel_report::visible::foreign;
+
+use crate::launch::process::{ChildProcess, ProcessEvent};
 
 /// An agent that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]

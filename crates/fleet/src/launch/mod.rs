@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-pub use launched::{LaunchError, LaunchedAgent, LaunchedAgents};
 use pummel_fronts::launch_spec::LaunchSpec;
+
+pub use launched::{LaunchError, LaunchedAgent, LaunchedAgents};
 use wait::{LaunchOptions, POLL_INTERVAL};
 pub use watchdog::{Watchdog, first_line};
 

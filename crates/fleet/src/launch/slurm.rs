@@ -1,12 +1,13 @@
 //! Agents by Slurm: inside an allocation, one on each of some of its nodes, started by one `srun`.
 
-use pummel_logic::secrets::Secret;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU32;
 use std::path::Path;
+
+use pummel_logic::secrets::Secret;
 
 use crate::launch::launched::{LaunchError, LaunchedAgent, LaunchedAgents, random_token};
 use crate::launch::process::{ChildProcess, SILENCE_MAX};

@@ -1,6 +1,5 @@
 //! Agents by the system's `ssh`: each on the loopback of its host, reached through the connection that started it.
 
-use pummel_logic::secrets::Secret;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -14,11 +13,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use pummel_fronts::launch_spec::Destination;
+use pummel_logic::secrets::Secret;
+
 use crate::launch::launched::{LaunchError, LaunchedAgent, LaunchedAgents, random_token};
 use crate::launch::process::{ChildProcess, SILENCE_MAX};
 use crate::launch::program::Program;
 use crate::launch::wait::{LaunchOptions, MARK, Stopped, Wait, address_of};
-use pummel_fronts::launch_spec::Destination;
 
 /// Connections that are opened at the same time. A server or a jump host drops some beyond ten (sshd_config(5),
 /// MaxStartups).

@@ -29,12 +29,11 @@ use crate::c_numbers::strtol;
 use crate::front::Machine;
 use crate::job::Job;
 use crate::memaslap::config::{Config, NoConfiguration};
+pub use crate::memaslap::help::{HELP, VERSION};
 use crate::memaslap::options::{Options, ParsedLine};
+pub use crate::memaslap::options::{Refusal, TABLE};
 use crate::outputs::{Outputs, ReportFormat};
 use crate::values;
-
-pub use crate::memaslap::help::{HELP, VERSION};
-pub use crate::memaslap::options::{Refusal, TABLE};
 
 /// The name of the front in results, metrics and subcommands.
 pub const NAME: &str = "memaslap";

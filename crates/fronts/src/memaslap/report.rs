@@ -14,7 +14,6 @@ use pummel_measure::histogram::{Histogram, Moments};
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::Measurement;
 use pummel_measure::recorder::{Ops, Span};
-
 use pummel_report::visible::CLEAR_SCREEN;
 
 /// What `M` stands for in rates.

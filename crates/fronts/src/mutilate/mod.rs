@@ -12,7 +12,6 @@ pub mod style;
 #[cfg(test)]
 mod tests;
 
-use pummel_logic::secrets::Secret;
 use std::path::PathBuf;
 
 use pummel_logic::dist::Dist;
@@ -23,6 +22,7 @@ use pummel_logic::plan::{
     Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
+use pummel_logic::secrets::Secret;
 use pummel_logic::time::{Nanos, SECOND};
 
 pub use self::options::TABLE as OPTIONS;
@@ -30,14 +30,13 @@ use crate::c_numbers::strtol;
 use crate::fleet::AgentAddress;
 use crate::job::{FrontInputs, Job};
 use crate::mutilate::dists::Form;
-use crate::mutilate::options::{Given, Options, fatal};
-use crate::outputs::{Outputs, ReportFormat};
-use crate::values;
-
 pub use crate::mutilate::help::{HELP, VERSION};
+use crate::mutilate::options::{Given, Options, fatal};
 pub use crate::mutilate::options::{Refusal, TABLE};
 pub use crate::mutilate::saved_report::{ReportReader, header as table_header};
 pub use crate::mutilate::sharing::{AgentOptions, ProcessSettings, SharedPlan};
+use crate::outputs::{Outputs, ReportFormat};
+use crate::values;
 
 /// The name of the front in results, metrics and subcommands.
 pub const NAME: &str = "mutilate";

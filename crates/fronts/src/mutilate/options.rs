@@ -1,7 +1,8 @@
 //! mutilate's options: the table, what a command line gives, and what it is told when it is wrong.
 
-use pummel_logic::secrets::Secret;
 use std::fmt;
+
+use pummel_logic::secrets::Secret;
 
 use crate::c_numbers::{strtod, strtol};
 use crate::getopt::{Choice, Event, Getopt, Takes};

@@ -10,7 +10,6 @@ use pummel_measure::histogram::Histogram;
 use pummel_measure::measurement::Measurement;
 use pummel_measure::recorder::{Counts, OpRecord, Ops, Span};
 use pummel_measure::summary::{Quantile, Summary, Unanswered, quantile};
-
 use pummel_report::Report;
 
 /// What the report has beside the original's lines.

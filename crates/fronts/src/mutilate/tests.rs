@@ -1,10 +1,10 @@
 //! What each command line means: golden tables from words to Plans, without a server.
 
-use pummel_logic::secrets::Secret;
 use std::collections::BTreeSet;
 
 use pummel_logic::plan::share::{ClientId, PhaseShare};
 use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group, Late};
+use pummel_logic::secrets::Secret;
 
 use super::*;
 

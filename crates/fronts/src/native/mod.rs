@@ -33,7 +33,6 @@ use pummel_logic::plan::{
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND, from_seconds, seconds};
-
 use pummel_logic::workload::key::Space;
 use pummel_logic::workload::mix::space_of;
 

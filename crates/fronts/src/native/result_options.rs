@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use pummel_logic::plan::{FailOn, LABEL_ACCEPTED, Labels, is_label};
+use pummel_report::forms::FORMS;
 
 use crate::job::UsageError;
 use crate::outputs::ResultPaths;
 use crate::values::ValueError;
 use crate::values::nearest::hint;
-use pummel_report::forms::FORMS;
 
 /// Options for the additional contents of a result.
 #[derive(Args, Clone, Debug, Default)]

@@ -5,16 +5,16 @@ use pummel_logic::time::{Nanos, seconds};
 use pummel_measure::measurement::Slice;
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Quantile, time_text};
+use pummel_report::anonymous::document_of;
+use pummel_report::document::slice_rate;
+use pummel_report::screen::Hints;
+use pummel_report::{json, markdown, text};
 
 use crate::exit_status::Exit;
 use crate::hints::Obstacle;
 use crate::outputs::{Outputs, ReportFormat};
 use crate::screen_options::ScreenArgs;
 use crate::style::{Bar, Doubted, Ended, Event, Moment, Style, StyleOutput};
-use pummel_report::anonymous::document_of;
-use pummel_report::document::slice_rate;
-use pummel_report::screen::Hints;
-use pummel_report::{json, markdown, text};
 
 /// The words of `pummel run` and `pummel load`.
 #[derive(Clone, Copy, Debug)]

@@ -9,14 +9,6 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 use pummel_engine::{clock, sys};
-use pummel_logic::time::{Nanos, SECOND};
-
-use crate::commands::agent_cert;
-use crate::commands::agent_cert::CertArgs;
-use crate::job::provenance::PROGRAM;
-use crate::metrics::server::MetricsServer;
-use crate::parser_answer::answer;
-use crate::stderr::say;
 use pummel_fleet::agent::files::AllowedFiles;
 use pummel_fleet::agent::limits::Limits;
 use pummel_fleet::agent::listener;
@@ -31,7 +23,15 @@ use pummel_fronts::job::UsageError;
 use pummel_fronts::metrics_options;
 use pummel_fronts::native;
 use pummel_fronts::values::{self, ValueError};
+use pummel_logic::time::{Nanos, SECOND};
 use pummel_report::snapshot::{Identity, Role, SharedSnapshot};
+
+use crate::commands::agent_cert;
+use crate::commands::agent_cert::CertArgs;
+use crate::job::provenance::PROGRAM;
+use crate::metrics::server::MetricsServer;
+use crate::parser_answer::answer;
+use crate::stderr::say;
 
 /// Options of `pummel agent`.
 #[derive(Args, Clone, Debug)]

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
+use pummel_fronts::exit_status::Exit;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -13,7 +14,6 @@ use rcgen::{
 
 use crate::output::print;
 use crate::stderr::say;
-use pummel_fronts::exit_status::Exit;
 
 /// Options of `pummel agent cert`.
 #[derive(Args, Clone, Debug)]

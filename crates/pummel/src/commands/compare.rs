@@ -4,14 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
-
-use crate::commands::judge_options::JudgeArgs;
-use crate::commands::stored::load;
-use crate::front_inputs::PATHS;
-use crate::output::{Output, print, print_screen};
-use crate::parser_answer::answer;
-use crate::stderr::say;
-use crate::terminal::terminal;
 use pummel_fronts::exit_status::Exit;
 use pummel_fronts::job::{UsageError, check_places};
 use pummel_fronts::outputs::InputFile;
@@ -28,6 +20,14 @@ use pummel_report::view::pair;
 use pummel_report::view::pair::Headline;
 use pummel_report::view::run::Wanted;
 use pummel_report::{markdown, text};
+
+use crate::commands::judge_options::JudgeArgs;
+use crate::commands::stored::load;
+use crate::front_inputs::PATHS;
+use crate::output::{Output, print, print_screen};
+use crate::parser_answer::answer;
+use crate::stderr::say;
+use crate::terminal::terminal;
 
 /// Options of `pummel compare`.
 #[derive(Args, Clone, Debug)]

@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::{fs, io};
 
 use pummel_engine::{clock, sys};
-use pummel_logic::plan::{Plan, memory};
-
 use pummel_fronts::exit_status::Exit;
 use pummel_fronts::front::{Front, Machine, OneRun, Request, Text};
 use pummel_fronts::job::FrontInputs;
+use pummel_logic::plan::{Plan, memory};
 
 use crate::commands::mutilate;
+#[cfg(feature = "agents")]
+use crate::commands::mutilate_agent;
 use crate::job::driver::{Extras, drive};
 use crate::job::outlets::FrontFiles;
 use crate::output::print;
@@ -27,7 +28,10 @@ pub fn follow(front: &Front, program: &str, words: &[OsString], inputs: &FrontIn
         }
         Request::Run(run) => one_run(front, run.as_ref()),
         Request::Runs(runs) => mutilate::follow_runs(&runs, started),
-        Request::Agent(asked) => mutilate::agent(&asked, &cpus),
+        #[cfg(feature = "agents")]
+        Request::Agent(asked) => mutilate_agent::agent(&asked, &cpus),
+        #[cfg(not(feature = "agents"))]
+        Request::Agent(_) => failed(front, "--agentmode (-A): this pummel was built without agents"),
     }
 }
 

@@ -1,20 +1,20 @@
 //! `pummel curve`: the 99th percentile over the rate, at points that lie where the curve bends.
 
 use clap::Args;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::FrontInputs;
+use pummel_fronts::native::{RunArgs, Typed};
 use pummel_measure::rate_search::placing::{CurvePoint, first_rates, next_rate};
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Summary};
 use pummel_measure::uncertainty::Upper;
+use pummel_report::curve::Point;
+use pummel_report::document::CurveDocument;
 
 use crate::commands::series::{Asked, Choice, PreparedSeries, STATUSES, hidden_where_refused};
 use crate::job::runner::NotRun;
 use crate::job::series::Finished;
 use crate::parser_answer::answer;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::job::FrontInputs;
-use pummel_fronts::native::{RunArgs, Typed};
-use pummel_report::curve::Point;
-use pummel_report::document::CurveDocument;
 
 /// Options of `pummel curve`.
 #[derive(Args, Clone, Debug)]

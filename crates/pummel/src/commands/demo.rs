@@ -6,6 +6,13 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use clap::Args;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{FrontInputs, Job};
+use pummel_fronts::native;
+use pummel_fronts::native::style::NativeStyle;
+use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
+use pummel_fronts::values;
+use pummel_fronts::values::ValueError;
 use pummel_measure::limit::Limit;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Span;
@@ -16,13 +23,6 @@ use crate::job::driver::{Extras, check_here, drive};
 use crate::output::print;
 use crate::parser_answer::answer;
 use crate::stderr;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::job::{FrontInputs, Job};
-use pummel_fronts::native;
-use pummel_fronts::native::style::NativeStyle;
-use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
-use pummel_fronts::values;
-use pummel_fronts::values::ValueError;
 
 /// Seconds after which the built-in server ends by itself.
 const SERVER_SECONDS: &str = "60";

@@ -1,13 +1,13 @@
 //! The question to servers which protocol they speak, put before the job of a command line is made.
 
 use pummel_engine::{run, sys};
+use pummel_fronts::job::{FrontInputs, Job};
+use pummel_fronts::native::Typed;
 
 use crate::detection::{Detectable, with_protocol};
 use crate::front_inputs::PATHS;
 use crate::job::detection::Detection;
 use crate::job::result_files::ResultFiles;
-use pummel_fronts::job::{FrontInputs, Job};
-use pummel_fronts::native::Typed;
 
 /// The options with the protocol that their servers speak, and the outcome of the detection. Servers are not asked if a
 /// result cannot be written.

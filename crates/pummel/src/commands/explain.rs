@@ -7,15 +7,6 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, FromArgMatches, ValueEnum};
 use pummel_engine::sys;
-use pummel_logic::plan::Plan;
-
-use crate::commands::compatible::request;
-use crate::commands::repeat::RunCommandArgs;
-use crate::commands::stored::load;
-use crate::front_inputs::PATHS;
-use crate::output::Output;
-use crate::parser_answer::answer;
-use crate::stderr::say;
 use pummel_fronts::exit_status::Exit;
 use pummel_fronts::front::{Front, Request};
 use pummel_fronts::fronts::FRONTS;
@@ -26,7 +17,16 @@ use pummel_fronts::native::saved;
 use pummel_fronts::outputs::files_of;
 use pummel_fronts::outputs::{Format, InputFile};
 use pummel_fronts::values::nearest::hint;
+use pummel_logic::plan::Plan;
 use pummel_report::visible;
+
+use crate::commands::compatible::request;
+use crate::commands::repeat::RunCommandArgs;
+use crate::commands::stored::load;
+use crate::front_inputs::PATHS;
+use crate::output::Output;
+use crate::parser_answer::answer;
+use crate::stderr::say;
 
 /// Options of `pummel explain`.
 #[derive(Args, Clone, Debug)]

@@ -1,7 +1,6 @@
 //! Options by which two sides are judged: those of `ab` and `compare`.
 
 use clap::Args;
-
 use pummel_fronts::values::ValueError;
 use pummel_report::comparison::{Claim, ClaimKind, Question};
 use pummel_report::run_figures::Metric;

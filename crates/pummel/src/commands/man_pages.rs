@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, Args, Command, ValueHint};
 use clap_complete::Shell;
 use clap_mangen::Man;
-
-use crate::commands::explain::known_fronts;
-use crate::stderr::say;
 use pummel_fronts::exit_status::Exit;
 use pummel_fronts::front::Front;
 use pummel_fronts::fronts::FRONTS;
 use pummel_fronts::getopt::Takes;
+
+use crate::commands::explain::known_fronts;
+use crate::stderr::say;
 
 /// Shells that completions are made for.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];

@@ -3,13 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-
-use crate::build_info::BUILD;
-use crate::commands::stored::{load, refuse_file};
-use crate::front_inputs::PATHS;
-use crate::output::Output;
-use crate::parser_answer::answer;
-use crate::stderr::say;
 use pummel_fronts::exit_status::Exit;
 use pummel_fronts::job::{UsageError, check_places};
 use pummel_fronts::outputs::InputFile;
@@ -17,6 +10,13 @@ use pummel_report::document::Document;
 use pummel_report::json;
 use pummel_report::merge::{Part, as_runs, merged};
 use pummel_report::stored::ResultDocument;
+
+use crate::build_info::BUILD;
+use crate::commands::stored::{load, refuse_file};
+use crate::front_inputs::PATHS;
+use crate::output::Output;
+use crate::parser_answer::answer;
+use crate::stderr::say;
 
 /// Options of `pummel merge`.
 #[derive(Args, Clone, Debug)]

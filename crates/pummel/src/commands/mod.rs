@@ -17,6 +17,8 @@ pub mod judge_options;
 pub mod man_pages;
 pub mod merge;
 pub mod mutilate;
+#[cfg(feature = "agents")]
+pub mod mutilate_agent;
 pub mod one_run;
 pub mod page;
 pub mod repeat;

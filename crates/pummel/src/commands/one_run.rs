@@ -1,11 +1,10 @@
 //! What is asked of one run alone, and refused where several are judged together: by an option, or by a field of a saved plan.
 
 use clap::Arg;
-use pummel_logic::plan::Plan;
-
 use pummel_engine::run::STDIN;
 use pummel_fronts::job::UsageError;
 use pummel_fronts::native::{OutputArgs, RunArgs, Typed};
+use pummel_logic::plan::Plan;
 use pummel_report::forms::FORMS;
 
 /// An option of `pummel run`, and the reason why it has no meaning for several runs.

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
-
-use crate::commands::stored::{StoredResult, load, refuse_file};
-use crate::front_inputs::PATHS;
-use crate::output::Output;
-use crate::parser_answer::answer;
-use crate::stderr::say;
 use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
 use pummel_fronts::job::check_places;
 use pummel_fronts::outputs::InputFile;
 use pummel_report::layouts;
 use pummel_report::page::{Embed, PageOptions};
 use pummel_report::visible::foreign;
+
+use crate::commands::stored::{StoredResult, load, refuse_file};
+use crate::front_inputs::PATHS;
+use crate::output::Output;
+use crate::parser_answer::answer;
+use crate::stderr::say;
 
 /// Options of `pummel report`.
 #[derive(Args, Clone, Debug)]

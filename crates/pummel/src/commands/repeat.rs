@@ -1,7 +1,16 @@
 //! `pummel run`: one run, or with `--repeat` several of one configuration and how far they differ.
 
 use clap::Args;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{FrontInputs, Job, UsageError, seed_of};
+use pummel_fronts::native;
+use pummel_fronts::native::{RunArgs, Typed};
+use pummel_fronts::style::StyleOutput;
+use pummel_fronts::values;
+use pummel_fronts::values::ValueError;
 use pummel_logic::plan::validate::ValidPlan;
+use pummel_report::repetition::Repetition;
+use pummel_report::stored::ResultDocument;
 
 use crate::commands::detection::detected;
 use crate::commands::one_run::{Refused, refuse_forms, refuse_options, refuse_saved, refuse_stdin};
@@ -13,15 +22,6 @@ use crate::job::runner::NotRun;
 use crate::job::series::{Finished, RunSeries, SeriesRun, SeriesSide, SeriesState, SeriesStyle, ServerCare};
 use crate::job::series_result::{ResultSeries, follow};
 use crate::parser_answer::answer;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::job::{FrontInputs, Job, UsageError, seed_of};
-use pummel_fronts::native;
-use pummel_fronts::native::{RunArgs, Typed};
-use pummel_fronts::style::StyleOutput;
-use pummel_fronts::values;
-use pummel_fronts::values::ValueError;
-use pummel_report::repetition::Repetition;
-use pummel_report::stored::ResultDocument;
 
 /// Most repetitions.
 const RUNS_MAX: u64 = 1_000;

@@ -3,10 +3,10 @@
 use std::io::ErrorKind;
 
 use clap::{Args, ValueEnum};
+use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
 
 use crate::output::print;
 use crate::stderr::say;
-use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
 
 /// Options of `pummel schema`.
 #[derive(Args, Clone, Copy, Debug)]

@@ -1,23 +1,23 @@
 //! `pummel search`: the greatest rate that meets the goals, with 95 % confidence.
 
 use clap::{Arg, Args};
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::FrontInputs;
+use pummel_fronts::native::{RunArgs, Typed};
+use pummel_fronts::values::{self, ValueError};
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::limit::Cause;
 use pummel_measure::rate_search::{Ask, NoRate, RateSearch, Recovery, Role, Seen};
 use pummel_measure::uncertainty::Windows;
+use pummel_report::curve::Point;
+use pummel_report::document::{CurveDocument, CurveOverload, CurveSearch};
+use pummel_report::words::limit::cause_words;
 
 use crate::commands::curve::CLOSED_LOOP_FIRST;
 use crate::commands::series::{Asked, Choice, PreparedSeries, hidden_where_refused};
 use crate::job::runner::NotRun;
 use crate::job::series::Finished;
 use crate::parser_answer::answer;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::job::FrontInputs;
-use pummel_fronts::native::{RunArgs, Typed};
-use pummel_fronts::values::{self, ValueError};
-use pummel_report::curve::Point;
-use pummel_report::document::{CurveDocument, CurveOverload, CurveSearch};
-use pummel_report::words::limit::cause_words;
 
 /// Options of `pummel search`.
 #[derive(Args, Clone, Debug)]

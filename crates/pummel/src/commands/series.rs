@@ -3,12 +3,26 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use clap::{Arg, Args};
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::fleet::Fleet;
+use pummel_fronts::job::{FrontInputs, Job, UsageError, seed_of};
+use pummel_fronts::native;
+use pummel_fronts::native::typed_rate::TypedRate;
+use pummel_fronts::native::{RunArgs, Typed};
+use pummel_fronts::style::StyleOutput;
+use pummel_fronts::values;
+use pummel_fronts::values::{ValueError, WarmUpTime};
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, TracePace};
 use pummel_logic::time::{Nanos, SECOND, seconds};
 use pummel_measure::measurement::Measurement;
 use pummel_measure::reason::Reason;
 use pummel_measure::summary::Summary;
+use pummel_report::anonymous;
+use pummel_report::curve;
+use pummel_report::curve::Point;
+use pummel_report::document::{CurveDocument, CurveRun};
+use pummel_report::stored::ResultDocument;
 
 use crate::commands::detection::detected;
 use crate::commands::one_run;
@@ -22,20 +36,6 @@ use crate::job::series::{
 };
 use crate::job::series_result::{ResultSeries, follow};
 use crate::parser_answer::answer;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::fleet::Fleet;
-use pummel_fronts::job::{FrontInputs, Job, UsageError, seed_of};
-use pummel_fronts::native;
-use pummel_fronts::native::typed_rate::TypedRate;
-use pummel_fronts::native::{RunArgs, Typed};
-use pummel_fronts::style::StyleOutput;
-use pummel_fronts::values;
-use pummel_fronts::values::{ValueError, WarmUpTime};
-use pummel_report::anonymous;
-use pummel_report::curve;
-use pummel_report::curve::Point;
-use pummel_report::document::{CurveDocument, CurveRun};
-use pummel_report::stored::ResultDocument;
 
 /// Options of `pummel scan`.
 #[derive(Args, Clone, Debug)]

@@ -4,21 +4,21 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
+use pummel_fronts::job::UsageError;
+use pummel_fronts::screen_options::ScreenArgs;
+use pummel_fronts::values::nearest::hint;
 use pummel_measure::recorder::Span;
+use pummel_report::document::Document;
+use pummel_report::screen::Hints;
+use pummel_report::stored::ResultDocument;
+use pummel_report::{hgrm, layouts};
 
 use crate::commands::stored::{StoredResult, load, refuse_file};
 use crate::output::{print, print_screen};
 use crate::parser_answer::answer;
 use crate::stderr::say;
 use crate::terminal::terminal;
-use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
-use pummel_fronts::job::UsageError;
-use pummel_fronts::screen_options::ScreenArgs;
-use pummel_fronts::values::nearest::hint;
-use pummel_report::document::Document;
-use pummel_report::screen::Hints;
-use pummel_report::stored::ResultDocument;
-use pummel_report::{hgrm, layouts};
 
 /// Options of `pummel show`.
 #[derive(Args, Clone, Debug)]

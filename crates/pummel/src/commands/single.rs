@@ -1,17 +1,18 @@
 //! `pummel run` and `pummel load`: one run of a job.
 
-use crate::commands::detection::detected;
-use crate::detection::Detectable;
-use crate::job::detection::Detection;
-use crate::job::driver::{Extras, check_here, drive};
-use crate::job::observers::has_terminal;
-use crate::parser_answer::answer;
 use pummel_fronts::exit_status::Exit;
 use pummel_fronts::job::{FrontInputs, Job, UsageError};
 use pummel_fronts::native::options::RunArgs;
 use pummel_fronts::native::steering::steered;
 use pummel_fronts::native::style::NativeStyle;
 use pummel_fronts::native::{self, Typed};
+
+use crate::commands::detection::detected;
+use crate::detection::Detectable;
+use crate::job::detection::Detection;
+use crate::job::driver::{Extras, check_here, drive};
+use crate::job::observers::has_terminal;
+use crate::parser_answer::answer;
 
 /// Follows a command line that asks for one run: finds out what its servers speak where the options leave that open, makes
 /// the run and writes its reports.

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::stderr::say;
 use pummel_fronts::exit_status::Exit;
 use pummel_report::stored::{ResultDocument, STORED_MAX_BYTES, json_of, read};
 use pummel_report::visible::foreign;
+
+use crate::stderr::say;
 
 /// A stored result with the JSON that it was read from.
 pub struct StoredResult {

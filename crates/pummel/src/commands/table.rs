@@ -5,11 +5,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::mutilate::{ReportReader, table_header};
 
 use crate::output::print;
 use crate::stderr::say;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::mutilate::{ReportReader, table_header};
 
 /// The longest line that may belong to a report, in bytes; longer ones are read in pieces.
 const LINE_MAX_BYTES: u64 = 1 << 16;

@@ -6,8 +6,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use pummel_engine::run::FilesByPath;
 use pummel_engine::run::{TraceFiles, fill_block};
 use pummel_engine::sys;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::UsageError;
+use pummel_fronts::values;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
 use pummel_logic::workload::hash::is_sampled;
@@ -21,10 +25,6 @@ use pummel_traffic::trace::{Format, Reader, detect};
 use crate::output::{Output, Pieces, explained, print};
 use crate::parser_answer::answer;
 use crate::stderr::say;
-use pummel_engine::run::FilesByPath;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::job::UsageError;
-use pummel_fronts::values;
 
 /// Bytes that are read at once, and from which a format is detected.
 const BLOCK_BYTES: usize = 1 << 18;

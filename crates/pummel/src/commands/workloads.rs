@@ -3,13 +3,13 @@
 use std::io;
 
 use clap::Args;
+use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
+use pummel_fronts::job::{FrontInputs, UsageError};
+use pummel_fronts::native::workloads;
 
 use crate::output::print;
 use crate::parser_answer::answer;
 use crate::stderr::say;
-use pummel_fronts::exit_status::{Exit, STATUSES_WITHOUT_RUN};
-use pummel_fronts::job::{FrontInputs, UsageError};
-use pummel_fronts::native::workloads;
 
 /// Options of `pummel workloads`.
 #[derive(Args, Clone, Debug)]

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use pummel_engine::sys;
 use pummel_logic::rng::mix;
 use pummel_measure::calibration::{Calibrated, Calibration};
-
 use pummel_report::VERSION;
 
 /// A key of this machine, its kernel, its CPUs that are allowed, this version and this backend: 16 hexadecimal digits. What

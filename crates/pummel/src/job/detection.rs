@@ -1,10 +1,9 @@
 //! What is known of the protocol of a job's servers before its first run.
 
 use pummel_engine::run::Undetected;
+use pummel_fronts::hints::{Obstacle, login_hint};
 use pummel_logic::plan::Protocol;
 use pummel_logic::plan::detect::Spoken;
-
-use pummel_fronts::hints::{Obstacle, login_hint};
 
 /// What came of asking the servers of a job which protocol they speak.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

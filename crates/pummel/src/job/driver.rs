@@ -5,7 +5,6 @@
 //! counted and said, times that may not be believed are called so, and what cannot be written changes the exit status.
 //! A front adds its [`Style`].
 
-use pummel_logic::secrets::Secret;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
@@ -14,11 +13,20 @@ use std::time::{Duration, Instant};
 
 use pummel_engine::backend::tls::{Setup, TlsError};
 use pummel_engine::clock;
+use pummel_engine::run::inputs_of;
 use pummel_engine::run::{Inputs, RunError, Watch, password_of};
 use pummel_engine::sys;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::fleet::Fleet;
+use pummel_fronts::job::{Job, UsageError};
+use pummel_fronts::native::FRONT;
+use pummel_fronts::outputs::ReportFormat;
+use pummel_fronts::outputs::files_of;
+use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use pummel_logic::arrival::steered_plan;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Phase, Plan, RatePoint, TlsOptions};
+use pummel_logic::secrets::Secret;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::Finding;
 use pummel_measure::calibration::unix_s;
@@ -29,6 +37,12 @@ use pummel_measure::evidence::server_stats::ServerInterval;
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::summary::Summary;
+use pummel_report::anonymous::document_of;
+use pummel_report::document::TrustResult;
+use pummel_report::snapshot::SharedSnapshot;
+use pummel_report::stored::ResultDocument;
+use pummel_report::words::trust::{doubt, rate_doubt};
+use pummel_report::{Ending, Report, anonymous, json, markdown};
 
 use crate::build_info::BUILD;
 use crate::front_inputs::PATHS;
@@ -46,20 +60,6 @@ use crate::job::socket_files::check_sockets;
 use crate::output::print;
 use crate::stderr::say;
 use crate::terminal::terminal;
-use pummel_engine::run::inputs_of;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::fleet::Fleet;
-use pummel_fronts::job::{Job, UsageError};
-use pummel_fronts::native::FRONT;
-use pummel_fronts::outputs::ReportFormat;
-use pummel_fronts::outputs::files_of;
-use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
-use pummel_report::anonymous::document_of;
-use pummel_report::document::TrustResult;
-use pummel_report::snapshot::SharedSnapshot;
-use pummel_report::stored::ResultDocument;
-use pummel_report::words::trust::{doubt, rate_doubt};
-use pummel_report::{Ending, Report, anonymous, json, markdown};
 
 /// How long a rest between two runs goes on before it looks for a signal.
 const REST: Duration = Duration::from_millis(20);

@@ -8,8 +8,11 @@ use std::time::Duration;
 
 use pummel_engine::run::Steering;
 use pummel_engine::{clock, sys};
+use pummel_fronts::job::Job;
+use pummel_fronts::metrics_options::PushTarget;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{Nanos, SECOND};
+use pummel_report::snapshot::{Identity, Role, SharedSnapshot};
 
 use crate::live::block;
 #[cfg(feature = "live")]
@@ -19,9 +22,6 @@ use crate::metrics::push::push;
 use crate::metrics::server::MetricsServer;
 #[cfg(feature = "live")]
 use crate::stderr::{hold, release, settle};
-use pummel_fronts::job::Job;
-use pummel_fronts::metrics_options::PushTarget;
-use pummel_report::snapshot::{Identity, Role, SharedSnapshot};
 
 /// The least time between two drawings of the block.
 const BLOCK_NS: Nanos = SECOND / 10;

@@ -6,13 +6,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pummel_fronts::style::{Bar, SampleLines, StyleOutput, Word};
+use pummel_report::visible;
 
 use crate::job::background_writer::{BackgroundText, Patience, TextWritten};
 use crate::job::output_file::OutputFile;
 use crate::output::patiently;
 use crate::stderr::{self, draw, say, settle};
-use pummel_fronts::style::{Bar, SampleLines, StyleOutput, Word};
-use pummel_report::visible;
 
 /// Files that a front has beside the results of all fronts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

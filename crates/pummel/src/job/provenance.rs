@@ -1,12 +1,11 @@
 //! Where a result comes from: the program that ran, and the words of its command line without passwords.
 
+#[cfg(feature = "agents")]
+use pummel_fleet::program::Program;
 use pummel_logic::plan::Plan;
 use pummel_logic::secrets::masked_words;
 use pummel_measure::evidence::provenance::Build;
 use pummel_measure::measurement::Measurement;
-
-#[cfg(feature = "agents")]
-use pummel_fleet::program::Program;
 
 use crate::build_info;
 #[cfg(feature = "agents")]

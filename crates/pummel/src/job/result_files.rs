@@ -4,19 +4,19 @@ use std::borrow::Borrow;
 use std::io;
 
 use pummel_engine::clock;
+use pummel_fronts::outputs::ResultPaths;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::Nanos;
 use pummel_measure::events::Row;
 use pummel_measure::measurement::Measurement;
+use pummel_report::forms::{Content, Form};
+use pummel_report::stored::ResultDocument;
 
 use crate::job::samples::{Samples, Written};
 #[cfg(feature = "parquet")]
 use crate::job::table_files::TableFiles;
 use crate::output::Output;
 use crate::output::open_form;
-use pummel_fronts::outputs::ResultPaths;
-use pummel_report::forms::{Content, Form};
-use pummel_report::stored::ResultDocument;
 
 /// Checkpoints take at most one part in so many of the time. A result holds all intervals so far, so that one at every
 /// interval would in the end take all of it: of a run of a day, or of one with many short intervals.

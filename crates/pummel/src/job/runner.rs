@@ -5,13 +5,6 @@ use std::io;
 
 use pummel_engine::resolve::ConnectError;
 use pummel_engine::run::{Inputs, LoginUnsent, Run, RunError, Watch};
-use pummel_logic::plan::Plan;
-use pummel_logic::plan::validate::ValidPlan;
-use pummel_measure::measurement::Measurement;
-
-#[cfg(feature = "agents")]
-use crate::job::provenance::PROGRAM;
-use crate::job::provenance::note_build;
 #[cfg(feature = "agents")]
 use pummel_fleet::controller::connected_agents::ConnectedAgents;
 #[cfg(feature = "agents")]
@@ -22,6 +15,13 @@ use pummel_fronts::fleet::Fleet;
 use pummel_fronts::hints::{self, Obstacle};
 use pummel_fronts::job::UsageError;
 use pummel_fronts::style::{Refused, RefusedCause};
+use pummel_logic::plan::Plan;
+use pummel_logic::plan::validate::ValidPlan;
+use pummel_measure::measurement::Measurement;
+
+#[cfg(feature = "agents")]
+use crate::job::provenance::PROGRAM;
+use crate::job::provenance::note_build;
 
 /// Who runs plans.
 #[derive(Debug)]

@@ -7,12 +7,21 @@
 use std::time::Duration;
 
 use pummel_engine::clock;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::hints::Obstacle;
+use pummel_fronts::job::UsageError;
+use pummel_fronts::native::FRONT;
+use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Plan, Work};
 use pummel_logic::time::seconds;
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::outcome::failure_of;
 use pummel_measure::summary::Summary;
+use pummel_report::comparison::SideSource;
+use pummel_report::document::Document;
+use pummel_report::run_figures::RunFigures;
+use pummel_report::{Ending, Report};
 
 use crate::build_info::BUILD;
 use crate::job::detection::Detection;
@@ -21,15 +30,6 @@ use crate::job::runner::{Dealing, NotRun};
 use crate::job::server_program::{ServerProgram, restart};
 use crate::parser_answer::answer;
 use crate::stderr::say;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::hints::Obstacle;
-use pummel_fronts::job::UsageError;
-use pummel_fronts::native::FRONT;
-use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
-use pummel_report::comparison::SideSource;
-use pummel_report::document::Document;
-use pummel_report::run_figures::RunFigures;
-use pummel_report::{Ending, Report};
 
 /// Most tries of a run that fails.
 const TRIES_MAX: u32 = 3;

@@ -2,17 +2,18 @@
 
 use std::io;
 
-use crate::job::driver::{Driver, exit_after};
-use crate::job::result_files::ResultFiles;
-use crate::job::series::{RunSeries, SeriesRunner, SeriesSide, SeriesState, SeriesStyle, tell_end};
-use crate::output::{print, print_screen};
-use crate::terminal::terminal;
 use pummel_fronts::exit_status::Exit;
 use pummel_fronts::native::OutputArgs;
 use pummel_fronts::outputs::ReportFormat;
 use pummel_report::layouts;
 use pummel_report::screen::Hints;
 use pummel_report::stored::ResultDocument;
+
+use crate::job::driver::{Driver, exit_after};
+use crate::job::result_files::ResultFiles;
+use crate::job::series::{RunSeries, SeriesRunner, SeriesSide, SeriesState, SeriesStyle, tell_end};
+use crate::output::{print, print_screen};
+use crate::terminal::terminal;
 
 /// A series whose runs make one result.
 pub trait ResultSeries: RunSeries {

@@ -5,11 +5,11 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
-
-use crate::output::{Output, explained};
 use pummel_report::document::Document;
 use pummel_report::parquet::{GROUP_ROWS, TableFile, render};
 use pummel_report::tables::{SampleRows, Table, facts, histograms, intervals, no_samples};
+
+use crate::output::{Output, explained};
 
 /// The tables that are made from the result, by the names of their files.
 const TABLES: [(&str, fn(&Document) -> Table); 2] = [("intervals", intervals), ("histograms", histograms)];

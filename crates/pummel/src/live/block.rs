@@ -7,14 +7,14 @@ use pummel_logic::time::Nanos;
 use pummel_measure::measurement::SliceOp;
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Quantile};
+use pummel_report::document::slice_rate;
+use pummel_report::numbers::grouped;
+use pummel_report::snapshot::{Snapshot, Stage};
 
 use crate::live::verdict::{abnormal, asked_at};
 use crate::live::words::{
     Glyphs, bar, behind_words, clock_text, elapsed_ns, share_done, stage_word, time_words,
 };
-use pummel_report::document::slice_rate;
-use pummel_report::numbers::grouped;
-use pummel_report::snapshot::{Snapshot, Stage};
 
 /// Columns of the bar.
 const BAR_WIDTH: usize = 30;

@@ -13,7 +13,6 @@ use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Keep, Measurement};
 use pummel_measure::parts::SlicePart;
 use pummel_measure::recorder::Sample;
-
 use pummel_report::snapshot::backlog::OpenLoop;
 use pummel_report::snapshot::{Identity, PlanFacts, Snapshot, Stage};
 

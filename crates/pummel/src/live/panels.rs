@@ -9,15 +9,15 @@ use pummel_measure::measurement::{Slice, SliceOp};
 use pummel_measure::parts::SlicePart;
 use pummel_measure::recorder::{Counts, Span};
 use pummel_measure::summary::{Figures, QUANTILES, Quantile};
+use pummel_measure::words::counted;
+use pummel_report::document::slice_rate;
+use pummel_report::numbers::grouped;
+use pummel_report::snapshot::{Snapshot, SoFar};
 
 use crate::live::block::known;
 use crate::live::canvas::{Canvas, Ink};
 use crate::live::choice::Choice;
 use crate::live::words::{Glyphs, clock_text, shown, time_words};
-use pummel_measure::words::counted;
-use pummel_report::document::slice_rate;
-use pummel_report::numbers::grouped;
-use pummel_report::snapshot::{Snapshot, SoFar};
 
 /// A rectangle of the canvas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The whole screen of the live view: a pure function of a snapshot, of the viewer's choices, and of the size.
 
 use pummel_logic::time::Nanos;
+use pummel_report::snapshot::Snapshot;
 
 use crate::live::block;
 use crate::live::canvas::{Canvas, Ink};
@@ -8,7 +9,6 @@ use crate::live::choice::Choice;
 use crate::live::panels::{self, Place};
 use crate::live::verdict;
 use crate::live::words::{Glyphs, bar, clock_text, elapsed_ns, pace_words, share_done, shown, stage_word};
-use pummel_report::snapshot::Snapshot;
 
 /// The size from which on the whole screen is shown.
 pub const FULL: (usize, usize) = (80, 24);

@@ -17,6 +17,7 @@ use crossterm::terminal::{
 use pummel_engine::clock;
 use pummel_engine::run::{RateCommand, Steering};
 use pummel_logic::time::Nanos;
+use pummel_report::snapshot::SharedSnapshot;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::terminal::Terminal;
@@ -30,7 +31,6 @@ use crate::live::choice::Choice;
 use crate::live::screen::draw;
 use crate::live::words::Glyphs;
 use crate::metrics::server::step_back;
-use pummel_report::snapshot::SharedSnapshot;
 
 /// How long the thread waits for a key before it draws again.
 const FRAME: Duration = Duration::from_millis(250);

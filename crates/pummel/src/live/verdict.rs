@@ -6,14 +6,14 @@ use pummel_measure::limit::FULL_SHARE;
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::QUANTILES;
 use pummel_measure::words::counted;
+use pummel_report::snapshot::backlog::{BacklogPoint, Rates, Trend};
+use pummel_report::snapshot::doubt::Doubt;
+use pummel_report::snapshot::{Snapshot, SoFar};
 use pummel_report::view::cells;
 use pummel_report::view::run::Word;
 
 use crate::live::canvas::{Canvas, Ink};
 use crate::live::words::{behind_words, clock_text, shown, time_words};
-use pummel_report::snapshot::backlog::{BacklogPoint, Rates, Trend};
-use pummel_report::snapshot::doubt::Doubt;
-use pummel_report::snapshot::{Snapshot, SoFar};
 
 /// The words of the report for times that may not be believed.
 const UNRELIABLE: &str = "NOT RELIABLE";

@@ -2,7 +2,6 @@
 
 use pummel_logic::plan::Arrivals;
 use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
-
 use pummel_report::numbers::grouped;
 use pummel_report::snapshot::{PlanFacts, Snapshot, Stage};
 use pummel_report::view::cells;

@@ -6,13 +6,13 @@ use pummel_logic::time::SECOND;
 use pummel_logic::workload::cache_counts::CacheCounts;
 use pummel_measure::histogram::Histogram;
 use pummel_measure::recorder::{Counts, Span};
-
-use crate::metrics::families::{ProcessFigures, families};
-use crate::metrics::table::ROWS;
 use pummel_report::snapshot::buckets::TimeBuckets;
 use pummel_report::snapshot::{
     ConnectionCounts, Identity, OpTotals, PlanFacts, Role, RunResult, ServerFigures, Snapshot, Stage,
 };
+
+use crate::metrics::families::{ProcessFigures, families};
+use crate::metrics::table::ROWS;
 
 fn times() -> TimeBuckets {
     let mut histogram = Histogram::new();

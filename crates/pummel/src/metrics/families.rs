@@ -3,11 +3,11 @@
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::recorder::Span;
+use pummel_report::snapshot::buckets::TimeBuckets;
+use pummel_report::snapshot::{OpTotals, Role, RunResult, ServerFigures, Snapshot, Stage};
 
 use crate::build_info;
 use crate::metrics::table::{ROWS, Row, row};
-use pummel_report::snapshot::buckets::TimeBuckets;
-use pummel_report::snapshot::{OpTotals, Role, RunResult, ServerFigures, Snapshot, Stage};
 
 /// The kernel's figures of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

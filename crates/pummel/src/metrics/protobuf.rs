@@ -4,10 +4,10 @@
 //! only the fields that pummel fills are here.
 
 use prost::Message;
+use pummel_report::snapshot::buckets::{CLASSIC_BOUNDS, NATIVE_SCHEMA, TimeBuckets};
 
 use crate::metrics::families::{Family, Sample, Value};
 use crate::metrics::table::Kind;
-use pummel_report::snapshot::buckets::{CLASSIC_BOUNDS, NATIVE_SCHEMA, TimeBuckets};
 
 /// The width of the bucket of zero, as the client libraries of Prometheus have it: 2^-128 s.
 const ZERO_THRESHOLD: f64 = f64::from_bits((1023 - 128) << 52);

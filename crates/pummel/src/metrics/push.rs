@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use pummel_engine::sys;
 use pummel_fronts::metrics_options::PushTarget;
+use pummel_report::snapshot::Snapshot;
 
 use crate::metrics::families::result_families;
 use crate::metrics::http::Encoding;
 use crate::metrics::server::process_figures;
 use crate::metrics::text::{self, Dialect};
-use pummel_report::snapshot::Snapshot;
 
 /// How long a push may take in all: finding the gateway, connecting, writing and reading.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -11,12 +11,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pummel_engine::{clock, sys};
+use pummel_report::snapshot::SharedSnapshot;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::metrics::families::{ProcessFigures, families};
 use crate::metrics::http::{self, Asked, Encoding, HEAD_MAX_BYTES, Heard};
 use crate::metrics::{protobuf, text};
-use pummel_report::snapshot::SharedSnapshot;
 
 /// Most clients at one time; others wait in the queue of the listening socket, until one of these goes or is sent away.
 const CLIENTS_MAX: usize = 4;

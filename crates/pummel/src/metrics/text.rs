@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use pummel_report::snapshot::buckets::{CLASSIC_BOUNDS, TimeBuckets};
+
 use crate::metrics::families::{Family, Sample, Value};
 use crate::metrics::table::Kind;
-use pummel_report::snapshot::buckets::{CLASSIC_BOUNDS, TimeBuckets};
 
 /// Which of the two texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

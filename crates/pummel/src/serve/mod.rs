@@ -17,6 +17,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use pummel_engine::backend::tls;
 use pummel_engine::sys;
+use pummel_fronts::values::{self, UnreadDist, ValueError};
 use pummel_logic::dist::Dist;
 use pummel_logic::time::Nanos;
 use pummel_testserver::{
@@ -31,8 +32,6 @@ use listen::Listener;
 use peer::Peer;
 pub use server::ServeWait;
 use server::{Bounds, Listeners, SocketServer};
-
-use pummel_fronts::values::{self, UnreadDist, ValueError};
 
 /// Run a small memcached and Redis server with chosen service times and faults
 ///

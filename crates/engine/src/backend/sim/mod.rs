@@ -14,13 +14,13 @@ use std::io::IoSlice;
 use pummel_logic::protocol::Fault;
 use pummel_logic::rng::below;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
+use pummel_measure::trouble::Reason;
 
 use self::conditions::Chance;
 pub use self::conditions::NetworkConditions;
 pub use self::peer::{Admission, Echo, Next, Peer, datagram_to_client};
 use crate::backend::sockets::SlotState;
 use crate::backend::{Backend, Close, ConnId, Event, Handed, Target};
-use pummel_measure::trouble::Reason;
 
 /// Time on the clock at which every simulation starts.
 const START: Nanos = SECOND;

@@ -12,12 +12,10 @@ use pummel_logic::time::{MICROSECOND, NEVER, Nanos};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 
-pub use setup::{FileReader, Setup, TlsError, server_config};
-
-use backlog::Backlog;
-use words::Ending;
-
 use crate::backend::{Backend, Close, ConnId, Event, Handed, Mark, Target, TlsHandshake, TransmitStamp};
+use backlog::Backlog;
+pub use setup::{FileReader, Setup, TlsError, server_config};
+use words::Ending;
 
 /// Most plain bytes of a connection that are encrypted and were not taken by the kernel.
 const SEALED_MAX: usize = 64 * 1024;

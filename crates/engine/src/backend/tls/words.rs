@@ -2,9 +2,8 @@
 
 use pummel_logic::protocol::Fault;
 use pummel_measure::connections::TlsTrouble;
-use rustls::{AlertDescription, CertificateError, Error};
-
 use pummel_measure::trouble::Reason;
+use rustls::{AlertDescription, CertificateError, Error};
 
 /// Most first bytes that are shown of a reply that is not TLS.
 const SHOWN_BYTES: usize = 40;

@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use io_uring::{opcode, squeue, types};
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
+use pummel_measure::trouble::Reason;
 
 use super::dial::reason;
 use super::sockets::{BLOCKED, DATAGRAMS, STAMPED, Shortfall, SlotState, Sockets, TRANSMITS};
@@ -25,7 +26,6 @@ use super::{Backend, Close, ConnId, Event, Handed, Target};
 use crate::clock;
 use crate::sys::{self, WaitLimit};
 use pool::Pool;
-use pummel_measure::trouble::Reason;
 use ring::{Completion, Operation, Ring, SLOTS_MAX};
 
 /// Size of the block for reads from a socket that a send found broken.

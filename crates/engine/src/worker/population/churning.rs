@@ -12,6 +12,8 @@ use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::{self, DRAWS_MAX};
 use pummel_logic::workload::verify::stale::Writer;
 use pummel_measure::churn::ConnectionFailure;
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::{Trouble, says_full};
 
 use crate::backend::dial::failure_of;
 use crate::backend::{Backend, Close, ConnId};
@@ -24,8 +26,6 @@ use crate::worker::population::spawner::{ChurnLimits, ChurnPhase, Spawner};
 use crate::worker::replies::{Replies, ReplyBytes};
 use crate::worker::setup::Endpoint;
 use crate::worker::state::{ClientEntry, CloseCause, Loss, WorkerState};
-use pummel_measure::trouble::Reason;
-use pummel_measure::trouble::{Trouble, says_full};
 
 /// Most clients that come in one turn, so that the others are served as well.
 const SPAWNS_PER_TURN: usize = 64;

@@ -2,9 +2,9 @@
 
 use pummel_logic::time::Nanos;
 use pummel_measure::churn::ConnectionFailure;
+use pummel_measure::events::Departure;
 
 use crate::worker::state::WorkerState;
-use pummel_measure::events::Departure;
 
 /// Most verbs that are drawn to count the requests that a departing client did not send. The limit bounds the cost
 /// where thousands of clients depart in a second.

@@ -12,14 +12,14 @@ mod spawner;
 use pummel_logic::connection::session::Chunk;
 use pummel_logic::protocol::{Codec, Malformed};
 use pummel_logic::time::Nanos;
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::Trouble;
 
 use self::churning::Churning;
 pub use self::spawner::{ChurnLimits, ChurnPhase, SpawnSchedule};
 use crate::backend::Backend;
 use crate::worker::load_model::{LoadModel, Resident};
 use crate::worker::state::{Loss, WorkerState};
-use pummel_measure::trouble::Reason;
-use pummel_measure::trouble::Trouble;
 
 /// The load model of a worker's clients.
 #[derive(Debug)]

@@ -6,15 +6,15 @@ use pummel_logic::workload::request::RequestMaker;
 use pummel_measure::churn::{Churn, ConnectionFailure};
 use pummel_measure::connections::SERVERS_TIMED_MAX;
 use pummel_measure::counters::SliceConnections;
+use pummel_measure::events::{ConnectionEvent, Departure};
 use pummel_measure::histogram::CoarseHistogram;
+use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::Trouble;
 
 use crate::backend::TlsHandshake;
 use crate::backend::dial::failure_of;
 use crate::worker::messages::{Messages, WorkerMessage};
 use crate::worker::reporter::{ReportMode, WorkerReporter};
-use pummel_measure::events::{ConnectionEvent, Departure};
-use pummel_measure::trouble::Reason;
-use pummel_measure::trouble::Trouble;
 
 /// Most different messages of servers that are kept, and most bytes of each. The message of Redis in protected mode
 /// has about 990 bytes.

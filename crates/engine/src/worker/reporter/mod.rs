@@ -14,11 +14,13 @@ use pummel_logic::workload::request::RequestMaker;
 use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_logic::workload::sequence::RequestLength;
 use pummel_logic::workload::value::Version;
+use pummel_measure::events::{Departure, Row};
 use pummel_measure::flight::FlightAccount;
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Bytes, WorkerTime};
 use pummel_measure::phase_ends::{PhaseOutcome, PhaseSpan};
 use pummel_measure::recorder::Tally;
+use pummel_measure::trouble::Trouble;
 
 use self::value_checks::ValueChecks;
 use crate::backend::Backend;
@@ -28,8 +30,6 @@ use crate::worker::message_sender::MessageSender;
 use crate::worker::messages::{LoadEnd, PhaseEnd, WorkerEnd, WorkerMessage};
 use crate::worker::refusals::Refusals;
 use crate::worker::stamping::Stamping;
-use pummel_measure::events::{Departure, Row};
-use pummel_measure::trouble::Trouble;
 
 /// The length of a turn, in nanoseconds, beyond which it counts as a stall.
 const STALL_NS: Nanos = MILLISECOND;

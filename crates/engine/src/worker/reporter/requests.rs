@@ -8,13 +8,13 @@ use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 use pummel_logic::workload::cache_counts::CacheCounts;
 use pummel_measure::connections::SERVERS_TIMED_MAX;
+use pummel_measure::events::{NO_INDEX, Row};
 use pummel_measure::parts::ServerRecord;
 use pummel_measure::recorder::{Counts, Sample};
 
 use crate::backend::ConnId;
 use crate::worker::reporter::{ROWS, ReportMode, WorkerReporter};
 use crate::worker::stamping::Stamping;
-use pummel_measure::events::{NO_INDEX, Row};
 
 impl WorkerReporter {
     /// Counts requests that were handed to a connection one after the other. `outstanding` requests of the client are

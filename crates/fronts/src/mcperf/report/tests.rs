@@ -1,6 +1,7 @@
-use super::*;
 use pummel_logic::protocol::Outcome;
 use pummel_measure::churn::{ChurnReply, ConnectionFailure, Ended};
+
+use super::*;
 
 /// A run of `calls` stores that each took so many microseconds, on one connection.
 fn figures(micros: &[u64]) -> McperfFigures {

@@ -5,15 +5,15 @@ mod presets;
 mod profile;
 mod twitter;
 
-pub use self::fitted::{Source, profile_text};
-pub use self::presets::listed;
-use self::profile::Refusal;
-pub use self::profile::{Listed, Profile, ReadThrough};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Day, RatePoint, RateShape, Sine};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::seconds;
 
+pub use self::fitted::{Source, profile_text};
+pub use self::presets::listed;
+use self::profile::Refusal;
+pub use self::profile::{Listed, Profile, ReadThrough};
 use crate::job::{FrontInputs, UsageError};
 use crate::native::options::{DataArgs, List, LoadArgs, MixArgs, RunArgs, TypedChurn};
 use crate::native::typed_rate::TypedRate;

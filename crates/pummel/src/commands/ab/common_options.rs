@@ -4,7 +4,6 @@ use std::ffi::OsString;
 
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
-
 use pummel_fronts::job::UsageError;
 use pummel_fronts::native::{RunArgs, Typed};
 

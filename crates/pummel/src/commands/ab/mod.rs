@@ -5,9 +5,18 @@ mod sides;
 mod words;
 
 use clap::Args;
+use pummel_engine::run::replay_of;
 use pummel_engine::sys;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{FrontInputs, Job, UsageError, seed_of};
+use pummel_fronts::native;
+use pummel_fronts::outputs::Outputs;
+use pummel_fronts::style::StyleOutput;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_measure::compare::second_side_first;
+use pummel_report::comparison::{Comparison, PairCommand, Question, Side, SideSource};
+use pummel_report::run_figures::RunFigures;
+use pummel_report::stored::ResultDocument;
 
 use self::common_options::CommonOptions;
 use self::sides::{SideArgs, SideJob, hidden_where_refused, share_a_server, sides};
@@ -24,15 +33,6 @@ use crate::job::series::{
 use crate::job::series_result::{ResultSeries, follow};
 use crate::job::server_program::ServerProgram;
 use crate::parser_answer::answer;
-use pummel_engine::run::replay_of;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::job::{FrontInputs, Job, UsageError, seed_of};
-use pummel_fronts::native;
-use pummel_fronts::outputs::Outputs;
-use pummel_fronts::style::StyleOutput;
-use pummel_report::comparison::{Comparison, PairCommand, Question, Side, SideSource};
-use pummel_report::run_figures::RunFigures;
-use pummel_report::stored::ResultDocument;
 
 /// Options of `pummel ab`.
 #[derive(Args, Clone, Debug)]

@@ -2,16 +2,6 @@
 
 use clap::error::ErrorKind;
 use clap::{Arg, Args};
-use pummel_logic::plan::{Phase, Plan, Transport, Work};
-use pummel_logic::secrets::masked_text;
-use pummel_measure::compare::RUNS_MAX;
-
-use super::common_options::CommonOptions;
-use super::words::split;
-use crate::commands::one_run;
-use crate::commands::one_run::{Refused, refuse_options, refuse_saved, refuse_stdin};
-use crate::job::detection::Detection;
-use crate::job::series::ServerCare;
 use pummel_fronts::job::{FrontInputs, Job, UsageError};
 use pummel_fronts::native;
 use pummel_fronts::native::{RunArgs, Typed};
@@ -19,7 +9,17 @@ use pummel_fronts::outputs::Outputs;
 use pummel_fronts::values;
 use pummel_fronts::values::ValueError;
 use pummel_fronts::values::server_uri::is_in;
+use pummel_logic::plan::{Phase, Plan, Transport, Work};
+use pummel_logic::secrets::masked_text;
+use pummel_measure::compare::RUNS_MAX;
 use pummel_report::forms::FORMS;
+
+use super::common_options::CommonOptions;
+use super::words::split;
+use crate::commands::one_run;
+use crate::commands::one_run::{Refused, refuse_options, refuse_saved, refuse_stdin};
+use crate::job::detection::Detection;
+use crate::job::series::ServerCare;
 
 /// How the sides differ, and how often each is measured.
 #[derive(Args, Clone, Debug)]

@@ -8,9 +8,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pummel_engine::{clock, sys};
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::FrontInputs;
+use pummel_fronts::outputs::Format;
 use pummel_logic::plan::Backend;
 use pummel_logic::time::SECOND;
 use pummel_measure::calibration::{Calibration, advice, unix_s};
+use pummel_report::calibration_words;
 
 use crate::job::calibration_store;
 use crate::job::detection::Detection;
@@ -18,10 +22,6 @@ use crate::job::driver::{Driver, Extras, exit_after};
 use crate::job::series::{SeriesRunner, SeriesSide, SeriesStyle, ServerCare, tell_end};
 use crate::output::{Output, print};
 use crate::stderr::say;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::job::FrontInputs;
-use pummel_fronts::outputs::Format;
-use pummel_report::calibration_words;
 use runs::{CalibrationRuns, Length};
 
 /// Options of `pummel calibrate`.

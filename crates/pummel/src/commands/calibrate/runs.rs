@@ -8,6 +8,10 @@ use std::path::PathBuf;
 use std::process;
 
 use pummel_engine::evidence::provenance;
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{FrontInputs, Job, seed_of};
+use pummel_fronts::native;
+use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use pummel_logic::plan::Backend;
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_measure::calibration::{CardStamps, LagFloor, NoiseFloor, ServiceError, StampFigures, is_prompt};
@@ -18,10 +22,6 @@ use pummel_measure::summary::{QUANTILES, Quantile, Summary};
 use crate::job::runner::NotRun;
 use crate::job::series::{Finished, RunSeries, SeriesRun, SeriesStyle};
 use crate::serve::child::ServeProcess;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::job::{FrontInputs, Job, seed_of};
-use pummel_fronts::native;
-use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 
 /// Whether the calibration is a whole or a rough one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use pummel_fronts::native::workloads::{Profile, ReadThrough};
 use pummel_logic::plan::{Data, Mix, Style};
 use pummel_traffic::fit::{Comparison, Fit, Fitter, Load, RowSink, generate};
-
-use pummel_fronts::native::workloads::{Profile, ReadThrough};
 
 /// The comparison of a profile with the trace takes this much of the time that reading the trace took, and at least so long.
 const TIMES: u32 = 2;

@@ -9,6 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, ValueHint};
+use pummel_fronts::exit_status::Exit;
+use pummel_fronts::job::{FrontInputs, UsageError, check_places};
+use pummel_fronts::native::workloads::{Profile, Source, is_built_in, profile, profile_text};
+use pummel_fronts::outputs::InputFile;
+use pummel_fronts::values;
 use pummel_traffic::fit::Fitter;
 
 use self::check::Check;
@@ -16,11 +21,6 @@ use crate::commands::trace::{SourceArgs, Stopped, read};
 use crate::front_inputs::PATHS;
 use crate::output::{Output, names_standard_output};
 use crate::stderr::say;
-use pummel_fronts::exit_status::Exit;
-use pummel_fronts::job::{FrontInputs, UsageError, check_places};
-use pummel_fronts::native::workloads::{Profile, Source, is_built_in, profile, profile_text};
-use pummel_fronts::outputs::InputFile;
-use pummel_fronts::values;
 
 /// Options of `pummel fit`.
 #[derive(Args, Clone, Debug)]

@@ -2,12 +2,12 @@
 
 use pummel_logic::time::SECOND;
 use pummel_measure::words::counted;
+use pummel_report::numbers::{grouped, number};
 use pummel_traffic::fit::{BURSTS_LEAST, Bound, Compared, Comparison, Fit, ValueCounts, ZIPF_DISTANCE_MAX};
 use pummel_traffic::trace::reader::Account;
 
 use super::check::Check;
 use super::figures::cache_sizes;
-use pummel_report::numbers::{grouped, number};
 
 /// Columns of the names of parts.
 const NAME_COLUMNS: usize = 13;
