@@ -3,7 +3,7 @@
 use clap::{Arg, Args};
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::limit::Cause;
-use pummel_measure::rate_search::{Ask, NoRate, RateSearch, Recovery, Role, Seen};
+use pummel_measure::rate_search::{NoRate, PlannedRun, RateSearch, Recovery, Role, RunFindings};
 use pummel_measure::uncertainty::Windows;
 
 use crate::commands::run_maker::SeriesEnd;
@@ -102,12 +102,12 @@ impl Searching {
             match ask.role {
                 Role::Overload => {
                     self.overload(runner, ask)?;
-                    self.search.handle(&Seen::default());
+                    self.search.handle(&RunFindings::default());
                 }
                 Role::Peak | Role::Halve | Role::Around | Role::Confirm => {
                     let measurement = runner.measure(name, ask.rate)?;
                     let point = runner.last().expect("a run was just made");
-                    self.search.handle(&Seen::of(&measurement, &point.summary, point.carried()));
+                    self.search.handle(&RunFindings::of(&measurement, &point.summary, point.carried()));
                     if ask.role == Role::Confirm {
                         self.before = measurement.windows;
                     }
@@ -120,7 +120,7 @@ impl Searching {
     }
 
     /// Overloads the server and goes on at the answer, in one run.
-    fn overload(&mut self, runner: &mut CurveRunner<'_>, ask: Ask) -> Result<(), SeriesEnd> {
+    fn overload(&mut self, runner: &mut CurveRunner<'_>, ask: PlannedRun) -> Result<(), SeriesEnd> {
         let (Some(overload), Some(rate)) = (ask.rate, self.search.answer().rate) else { return Ok(()) };
         let stretches = [(ask.role.name(), overload), (AFTER, rate)];
         let whole = runner.measure_in_turn(stretches, OVERLOAD_NS).map_err(|why| beyond_answer(why, ask))?;
@@ -152,7 +152,7 @@ impl Searching {
 }
 
 /// The end of a search whose answer is known and stays, although the run with the overload failed.
-fn beyond_answer(why: SeriesEnd, ask: Ask) -> SeriesEnd {
+fn beyond_answer(why: SeriesEnd, ask: PlannedRun) -> SeriesEnd {
     let rate = ask.rate.unwrap_or_default();
     match why {
         SeriesEnd::Failed(Obstacle { reason, hint, .. })
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_server_that_fails_in_the_overload_is_named_and_fails_the_search() {
-        let ask = Ask { role: Role::Overload, rate: Some(900.0) };
+        let ask = PlannedRun { role: Role::Overload, rate: Some(900.0) };
         let why = beyond_answer(SeriesEnd::Failed("a:1: connection refused".to_owned().into()), ask);
         let SeriesEnd::Failed(Obstacle { reason: said, .. }) = why else { panic!("it failed") };
         assert!(said.contains("overloaded, with 900 requests"), "{said}");
