@@ -25,6 +25,7 @@ use crate::comparison::{Comparison, Outcome, PairCommand, SIDE_NAMES, Side, json
 use crate::document::{Document, ToolResult};
 use crate::numbers::{grouped, number};
 use crate::run_figures::Metric;
+use crate::view::change::ChangeUnit;
 use crate::view::run::Wanted;
 use crate::view::several::name_of;
 use crate::view::{View, pair};
@@ -159,9 +160,11 @@ fn estimated(pair: &Comparison) -> Markup {
         .rows
         .iter()
         .filter_map(|row| {
+            let change = row.change?;
             Some(Estimate {
                 name: name_of(row.metric).to_owned(),
-                change: row.change?,
+                change,
+                words: ChangeUnit::of(pair.design, change, row.ci).cell(change),
                 interval: row.ci,
                 is_judged: row.is_judged,
             })
@@ -170,9 +173,7 @@ fn estimated(pair: &Comparison) -> Markup {
     let title = format!("By how much {second} differs from {first}");
     let picture =
         in_layouts(|layout| estimates::draw(layout, &format!("estimates-{second}"), &estimates, &title));
-    let mut words =
-        "How to read it: a point is the estimated change of a figure, which the table above has too."
-            .to_owned();
+    let mut words = "How to read it: a point is the estimated change of a figure.".to_owned();
     words += match estimates.iter().any(|estimate| estimate.interval.is_some()) {
         true => {
             " Bars: 95 % intervals; the sides differ where a bar does not reach over the line of no change."

@@ -19,10 +19,10 @@ fn how_to_read_rates(points: &[RatePoint], has_goals: bool, over: Option<&str>) 
     let marks = [
         (has_goals, "filled points are runs that met the goals, hollow ones missed them"),
         (has(|point| !point.is_carried), "crosses are rates that were not carried"),
-        (has(|point| !point.is_trusted), "grey points are partly pummel's own, and lines break there"),
+        (has(|point| !point.is_trusted), "pale points are partly pummel's own, and lines break there"),
         (
             has(|point| !point.intervals_us.is_empty()),
-            "vertical bars are 95 % intervals within a run, of points that are not grey",
+            "vertical bars are 95 % intervals within a run, of points that are not pale",
         ),
         (
             has(|point| point.intervals_us.iter().any(|(_, (_, high))| high.is_none())),

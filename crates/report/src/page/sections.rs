@@ -22,7 +22,7 @@ use crate::document::{
 };
 use crate::numbers::{grouped, number};
 use crate::stored::PAGE_DATA;
-use crate::view::run::{Wanted, asked_rate, view};
+use crate::view::run::{Wanted, asked_rate, too_few_stops, view};
 
 /// Rows of a table below a picture at most.
 const ROWS_MAX: usize = 60;
@@ -69,10 +69,9 @@ fn surroundings_of_answers(document: &Document) -> Markup {
     let resources = document.verdict.iter().flat_map(|verdict| &verdict.headroom);
     let used: Vec<String> =
         resources.map(|used| format!("{} {}", used.resource, percent(used.used_percent / 100.0))).collect();
-    fields(&[
-        ("Used", used.join(", ")),
-        ("No intervals", document.certainty_missing.clone().unwrap_or_default()),
-    ])
+    let stops = too_few_stops(document).map(str::to_owned);
+    let no_intervals = stops.or_else(|| document.certainty_missing.clone());
+    fields(&[("Used", used.join(", ")), ("No intervals", no_intervals.unwrap_or_default())])
 }
 
 fn requests(document: &Document) -> Markup {
@@ -274,7 +273,7 @@ fn percentiles(document: &Document) -> Markup {
         .map(|(name, _)| {
             let spans = [Span::Response, Span::Service, Span::Wait, Span::Lag];
             let cells = spans.map(|span| figure(document.totals.times.of_span(span).at(name)));
-            let ends = document.totals.times.of_span(Span::Response).ci.as_ref().and_then(|ci| ci.get(name));
+            let ends = series::interval_of(document, name);
             let end = |at: usize| ends.map_or(String::new(), |ends| ends[at].map_or("?".to_owned(), time));
             [vec![(*name).to_owned()], cells.to_vec(), vec![end(0), end(1)]].concat()
         })

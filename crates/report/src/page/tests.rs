@@ -6,7 +6,7 @@ use crate::comparison::{
 };
 use crate::document::{
     AgentsResult, Document, EventResult, LossResult, MemberResult, PartResult, PhaseResult,
-    ServerRequestsResult, ServerTimes, SliceConnectionsResult, TrustResult,
+    ServerRequestsResult, ServerTimes, SliceConnectionsResult, StopResult, TrustResult,
 };
 use crate::example::{Run, sample};
 use crate::repetition::Repetition;
@@ -22,9 +22,9 @@ use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Sample;
 
 /// The page as screens show it: without its own script and style, whose text is not that of a page, and without the pictures of
-/// telephones, which have the same words.
+/// telephones, which have the same words. Blanks that do not end a line are blanks.
 fn body(page: &[u8]) -> String {
-    let page = String::from_utf8(page.to_vec()).expect("UTF-8");
+    let page = String::from_utf8(page.to_vec()).expect("UTF-8").replace('\u{a0}', " ");
     let page = page.replace(STYLE, "").replace(SCRIPT, "").replace("<!doctype html>\n", "");
     is_well_formed(&page);
     let mut parts = page.split("<div class=\"narrow\">");
@@ -205,6 +205,21 @@ fn the_title_of_a_run_that_failed_or_was_overloaded_says_so() {
             "{page}"
         );
     }
+}
+
+#[test]
+fn a_run_in_which_the_server_stopped_has_no_intervals_on_the_page_either() {
+    let mut document = Run::new(Keep::Figures).with_windows().document(Clone::clone);
+    let sure = "<dt>Intervals</dt><dd>95 % within the run";
+    let page = body(&render(&document));
+    assert!(page.contains("class=\"whisker\"") && page.contains(sure), "{page}");
+    document.stops = vec![StopResult { from_s: 0.1, to_s: 1.9, lasted: false }];
+    let page = body(&render(&document));
+    assert!(!page.contains("whisker") && !page.contains(sure), "{page}");
+    assert!(
+        page.contains("<dt>No intervals</dt><dd>One stop does not tell how often it happens</dd>"),
+        "{page}"
+    );
 }
 
 #[test]

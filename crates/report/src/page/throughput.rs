@@ -128,7 +128,7 @@ fn draw_quantile(
             let bar = at.0 + (place as f64 - 1.5) * 3.0;
             picture.interval(&format!("interval {class}"), (bar, y.at(*low)), high.map(|us| y.at(us)), TOP);
         }
-        let class = if point.is_trusted { class } else { "doubtful" };
+        let class = if point.is_trusted { class.to_owned() } else { format!("{class} doubtful") };
         if !point.is_carried {
             let (left, right, top, bottom) = (at.0 - 4.0, at.0 + 4.0, at.1 - 4.0, at.1 + 4.0);
             let cross = format!(

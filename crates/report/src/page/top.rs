@@ -5,11 +5,15 @@ use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Span;
 
 use super::axis::time;
+use super::frame::unbroken;
 use super::series;
 use super::words::{figure, limit_name};
 use crate::document::{Document, Figure};
 use crate::numbers::{grouped, number};
 use crate::view::run::asked_rate;
+
+/// Least use of a resource, in percent, with which the tile of a limit names it.
+const NEAR_FULL_PERCENT: f64 = 80.0;
 
 /// One figure with its name, and what stands below it.
 struct Tile {
@@ -37,7 +41,7 @@ pub fn tiles(document: &Document) -> Markup {
             li class=[tile.is_bad.then_some("bad")] {
                 span.dim { (tile.name) }
                 strong { (tile.value) }
-                span.dim { (tile.note) }
+                span.dim { (unbroken(&tile.note)) }
             }
         } }
     }
@@ -54,8 +58,7 @@ fn rate(document: &Document) -> Tile {
 
 fn quantile(document: &Document, name: &'static str) -> Tile {
     let response = document.totals.times.of_span(Span::Response);
-    let ends =
-        response.ci.as_ref().and_then(|ci| ci.get(name)).and_then(|[low, high]| Some(((*low)?, *high)));
+    let ends = series::interval_of(document, name).and_then(|[low, high]| Some((low?, high)));
     let note = ends.map_or(String::new(), |(low, high)| {
         format!("{} .. {}", time(low), high.map_or(String::new(), time)).trim_end().to_owned()
     });
@@ -90,10 +93,12 @@ fn errors(document: &Document) -> Tile {
 
 fn limit(document: &Document) -> Option<Tile> {
     let verdict = document.verdict.as_ref()?;
+    let limit = document.limit()?;
     let most = verdict.headroom.iter().max_by(|one, other| one.used_percent.total_cmp(&other.used_percent));
+    // Beside a limit that was reached, a resource with much room left would read as that limit.
+    let most = most.filter(|used| limit == "none" || used.used_percent >= NEAR_FULL_PERCENT);
     let note =
         most.map_or(String::new(), |used| format!("{} {:.0} % used", used.resource, used.used_percent));
-    let limit = document.limit()?;
     Some(Tile { name: "limit", value: limit_name(limit), note, is_bad: limit == "generator" })
 }
 
