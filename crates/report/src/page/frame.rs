@@ -190,14 +190,22 @@ pub fn said(view: &View, without: &[&str]) -> Markup {
     lines_of(&lines)
 }
 
-/// Words that may be a long list without blanks, such as that of the agents: each comma is a place for a new line.
+/// Words that may be a long list without blanks, such as that of the agents: each comma is a place for a new line, but for those of a
+/// number.
 fn breakable(words: &str) -> Markup {
+    let pieces: Vec<&str> = words.split(',').collect();
     html! {
-        @for (place, piece) in words.split(',').enumerate() {
-            @if place > 0 { "," @if !piece.starts_with(' ') { wbr; } }
+        @for (place, piece) in pieces.iter().enumerate() {
+            @if place > 0 { "," @if !piece.starts_with(' ') && !groups_digits(pieces[place - 1], piece) { wbr; } }
             (piece)
         }
     }
+}
+
+/// Whether the comma between two pieces of a text groups the digits of a number, such as that of `1,000/s`.
+fn groups_digits(before: &str, behind: &str) -> bool {
+    let count = |digits: &mut dyn Iterator<Item = char>| digits.take_while(char::is_ascii_digit).count();
+    (1..=3).contains(&count(&mut before.chars().rev())) && count(&mut behind.chars()) == 3
 }
 
 /// The signs and units that stay on the line of their number.
@@ -286,6 +294,13 @@ mod tests {
         let sentence = "12 % of p99 (3.5 ms), 8 pairs: x 2 in 4 s; 5 sides";
         let expected = "12\u{a0}% of p99 (3.5\u{a0}ms), 8 pairs: x 2 in 4\u{a0}s; 5 sides";
         assert_eq!(unbroken(sentence), expected);
+    }
+
+    #[test]
+    fn a_list_breaks_at_its_commas_and_a_number_does_not() {
+        let broken = |words: &str| breakable(words).into_string();
+        assert_eq!(broken("cache1:21001,cache2:11211, a"), "cache1:21001,<wbr>cache2:11211, a");
+        assert_eq!(broken("at 1,250,000/s"), "at 1,250,000/s");
     }
 
     #[test]

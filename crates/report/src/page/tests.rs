@@ -5,7 +5,7 @@ use crate::comparison::{
     Comparison, PairCommand, Question, SIDE_NAMES, Side, SideNames, SideSource, StoredFile, side_of,
 };
 use crate::document::{
-    AgentsResult, Document, EventResult, LossResult, MemberResult, PartResult, PhaseResult,
+    AgentsResult, CurveSearch, Document, EventResult, LossResult, MemberResult, PartResult, PhaseResult,
     ServerRequestsResult, ServerTimes, SliceConnectionsResult, StopResult, TrustResult,
 };
 use crate::example::{Run, sample};
@@ -143,7 +143,7 @@ fn requests_without_an_answer_are_drawn_and_counted() {
     assert!(page.contains("Beyond the triangles of wait and lag it was not even sent."));
     let (lines, missing) = run.document(|document| {
         let missing = document.ops.iter().map(|(_, op)| op.unsent).sum::<u64>();
-        (series::curve_of(document).lines, missing)
+        (picture_data::curve_of(document).lines, missing)
     });
     for class in ["wait", "lag"] {
         let line = lines.iter().find(|line| line.class == class).expect("a line");
@@ -353,7 +353,9 @@ fn a_search_is_drawn_with_what_it_found() {
     );
     assert_eq!(stored::json_of(&of_curve(&document, &json, &PageOptions::default())).unwrap(), json);
     assert!(page.contains("crosses are rates that were not carried"), "{page}");
-    assert!(!page.contains("grey points"), "what is not drawn is not explained");
+    for unseen in ["pale points", "shaded field", "class=\"between\""] {
+        assert!(!page.contains(unseen), "what is not drawn is not explained");
+    }
     let statement = "<h2>p99 400 us at 50,000 completed per second, 90.0 ms at 90,000</h2>";
     assert!(page.contains(statement), "{page}");
     assert!(page.contains("<code>pummel show --format json</code> also takes this page."), "{page}");
@@ -372,6 +374,18 @@ fn a_search_is_drawn_with_what_it_found() {
         page.contains("<th class=\"name\">goal</th>") && page.contains("<td class=\"name\">missed"),
         "{page}"
     );
+    unknown.search =
+        Some(CurveSearch { low: Some(50_000.0), high: Some(75_000.0), ..CurveSearch::default() });
+    let ends = |low| [Some(low), None];
+    unknown.runs[2].response_ci_us =
+        [("p50".to_owned(), ends(30.0)), ("p99".to_owned(), ends(900.0))].into_iter().collect();
+    let page = body(&of_curve(&unknown, &json, &PageOptions::default()));
+    assert!(page.contains("class=\"dot p50 doubtful\"") && page.contains("pale points"), "{page}");
+    assert!(
+        page.contains("class=\"between\"") && page.contains("the limit lies in the shaded field"),
+        "{page}"
+    );
+    assert!(page.contains("class=\"interval p99\"") && !page.contains("class=\"interval p50\""), "{page}");
 }
 
 /// The series in this JSON.

@@ -6,8 +6,8 @@ use pummel_measure::recorder::Span;
 
 use super::axis::time;
 use super::frame::unbroken;
-use super::series;
-use super::words::{figure, limit_name};
+use super::picture_data;
+use super::words::{figure, limit_name, quantile_name};
 use crate::document::{Document, Figure};
 use crate::numbers::{grouped, number};
 use crate::view::run::asked_rate;
@@ -58,7 +58,7 @@ fn rate(document: &Document) -> Tile {
 
 fn quantile(document: &Document, name: &'static str) -> Tile {
     let response = document.totals.times.of_span(Span::Response);
-    let ends = series::interval_of(document, name).and_then(|[low, high]| Some((low?, high)));
+    let ends = picture_data::interval_of(document, name).and_then(|[low, high]| Some((low?, high)));
     let note = ends.map_or(String::new(), |(low, high)| {
         format!("{} .. {}", time(low), high.map_or(String::new(), time)).trim_end().to_owned()
     });
@@ -73,14 +73,14 @@ fn quantile(document: &Document, name: &'static str) -> Tile {
 }
 
 fn hits(document: &Document) -> Option<Tile> {
-    let (found, keys) = series::looked_up(document);
+    let (found, keys) = picture_data::looked_up(document);
     let value = format!("{:.1} %", 100.0 * found as f64 / keys as f64);
     let note = format!("of {} keys", grouped(keys));
     (keys > 0).then_some(Tile { name: "hits", value, note, is_bad: false })
 }
 
 fn errors(document: &Document) -> Tile {
-    let (errors, unanswered) = (document.totals.errors, series::unanswered(document));
+    let (errors, unanswered) = (document.totals.errors, picture_data::unanswered(document));
     let value = if errors == 0 { "none".to_owned() } else { grouped(errors) };
     let note = match unanswered {
         0 if document.totals.requests == 0 => String::new(),
@@ -115,7 +115,7 @@ pub fn goals(document: &Document) -> Markup {
                 thead { tr { th { "goal" } th { "at most" } th { "reached" } th.name { "" } th.name { "" } } }
                 tbody { @for goal in &document.goals {
                     tr {
-                        td { (format!("p{}", (goal.quantile * 1e8).round() / 1e6)) }
+                        td { (quantile_name(goal.quantile)) }
                         td { (time(goal.limit_us)) }
                         td { (figure(match (goal.reached_us, goal.above_us) {
                             (Some(us), _) => Figure::Known(us),

@@ -1,4 +1,4 @@
-//! From a document to the plain series that pictures draw.
+//! The data of the pictures of a run, from its document.
 
 use pummel_logic::plan::Work;
 use pummel_logic::protocol::Fault;
