@@ -2,6 +2,10 @@
 //!
 //! The engine takes a [`Plan`](pummel_logic::plan::Plan), opens the connections, sends the requests and returns the
 //! measurement. All unsafe code is in [`sys`] and [`backend`].
+//!
+//! Reading begins at [`run`]: its `start.rs` chooses the kernel interface and the codec and starts the threads, and its `phases.rs`
+//! is what each worker's thread does. [`worker`] is the loop of such a thread, over a [`backend`] that moves bytes. [`evidence`] asks
+//! the servers and this machine what they were busy with, on a thread of its own.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 #![deny(unsafe_code)]

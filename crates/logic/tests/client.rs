@@ -620,7 +620,7 @@ fn no_cas_follows_an_item_whose_cas_unique_is_zero() {
 
 #[test]
 fn what_is_due_in_centuries_is_waited_for() {
-    let mut schedule = Schedule::told();
+    let mut schedule = Schedule::set_by_caller();
     schedule.put_off(NEVER);
     for end in [NEVER, BEGIN + SECOND] {
         for late in [Late::Kept, Late::Skipped] {

@@ -91,7 +91,7 @@ fn drawn_arrivals_far_out_of_reach_are_estimated_from_their_mean() {
 
 #[test]
 fn a_schedule_that_is_told_passes_over_nothing() {
-    assert_eq!(Schedule::told().pass(NEVER, u64::MAX, u64::MAX), Passed::default());
+    assert_eq!(Schedule::set_by_caller().pass(NEVER, u64::MAX, u64::MAX), Passed::default());
     assert_eq!(Schedule::never().pass(HOUR_NS, u64::MAX, u64::MAX), Passed::default());
 }
 

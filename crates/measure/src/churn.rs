@@ -87,8 +87,8 @@ words! {
 }
 
 impl ConnectionFailure {
-    /// Whether no connection was asked for at all.
-    pub fn is_before_asking(self) -> bool {
+    /// Whether the failure came before any attempt to connect: no file was free for the socket.
+    pub fn is_before_connect(self) -> bool {
         matches!(self, ConnectionFailure::Descriptors | ConnectionFailure::Files)
     }
 }

@@ -25,8 +25,8 @@ pub struct Slice {
     pub start_ns: Nanos,
     /// End of the slice, in nanoseconds from the start of the measured phase.
     pub end_ns: Nanos,
-    /// Requests of the slice, by verb. Boxed, since a map takes room for eleven where there is one, and there are many
-    /// slices.
+    /// Requests of the slice, by verb. Boxed, because a node of the map has room for eleven verbs, most slices have one
+    /// verb, and there are many slices.
     pub ops: BTreeMap<Verb, Box<SliceOp>>,
     /// Everything that only adds up, beside the requests.
     pub counters: Counters,
@@ -146,7 +146,7 @@ impl Slice {
         self.counters.merge(&other.counters);
         self.servers.merge(&other.servers);
         self.members.merge(&other.members);
-        // Of one that keeps none, the times of the other alone would be half of the truth.
+        // Where one slice has no sketch, the sketch of the other would stand for both.
         self.sketch = self.sketch.take().zip(other.sketch.as_ref()).map(|(mut sketch, more)| {
             sketch.merge(more);
             sketch

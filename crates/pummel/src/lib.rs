@@ -1,5 +1,9 @@
 //! Floor 3: what people and other machines see of pummel: command lines, reports, agents, the built-in server.
 //!
+//! Reading begins at `main.rs`, which hands the words of a command line to a file of [`commands`], or of [`compat`] for another tool's
+//! command line. [`native`] makes the job of pummel's own options, and the driver in [`job`] checks what a job needs, makes its runs and
+//! writes its results.
+//!
 //! The modules that deny what `clippy.toml` lists are pure functions; a part of theirs that is not says so, and tests need not be.
 
 #![forbid(unsafe_code)]

@@ -112,7 +112,7 @@ impl Server {
         let item_max_bytes = self.store.limits().item_max_bytes;
         let (mut message, mut all_owed) = (Vec::new(), Vec::new());
         while let ParserStep::Request(request) = parser.next(&mut input, item_max_bytes) {
-            let (verdict, owed) = self.carry_out(&request, &mut session, now);
+            let (verdict, owed) = self.execute(&request, &mut session, now);
             if request.silence() == Silence::Always || self.reply.is_empty() {
                 self.note(ended(NO_CONNECTION, owed.without_reply(), None));
                 continue;

@@ -251,7 +251,7 @@ impl Server {
                 ParserStep::Need => return,
                 ParserStep::Close => *ending = Some(Ending::Fin),
                 ParserStep::Request(request) => {
-                    let (verdict, owed) = self.carry_out(&request, session, now);
+                    let (verdict, owed) = self.execute(&request, session, now);
                     self.owe(&request, verdict, owed, session.connection, replies);
                     // With some faults nothing of the request is looked at, and so nothing of it asks for the end.
                     let ends = session.is_closing || verdict == FaultVerdict::Close || request.is_broken();
@@ -347,7 +347,7 @@ impl Server {
     }
 
     /// Carries out one request, and leaves its reply in `self.reply`.
-    fn carry_out(
+    fn execute(
         &mut self,
         request: &DialectRequest<'_>,
         session: &mut ServerSession,

@@ -27,7 +27,7 @@ const DATAGRAM_BUFFER_BYTES: u32 = 4 << 20;
 pub struct Dialled {
     /// The socket, non-blocking.
     pub socket: OwnedFd,
-    /// The socket stamps what it receives.
+    /// Whether the socket stamps what it receives.
     pub stamped: bool,
     /// Progress of the opening.
     pub stage: DialStage,
@@ -145,8 +145,8 @@ pub fn dial(target: &Target, options: &Socket, stamps: SocketStamps) -> io::Resu
     Ok(Dialled { socket, stamped: stamps != SocketStamps::None, stage })
 }
 
-/// Why `connect` to this address had no local address to connect from: all of its ports are taken, or, where no socket can be
-/// connected there, this machine has no address of its family.
+/// The error behind EADDRNOTAVAIL of `connect` to this address: this machine has no address of its family, or all local ports are
+/// taken. A datagram socket takes no port of the stream sockets, so that its `connect` fails in the first case alone.
 fn without_port(address: &Address) -> io::Error {
     let other = sys::datagram_socket_to(address).and_then(|socket| sys::connect(socket.as_fd(), address));
     match other {

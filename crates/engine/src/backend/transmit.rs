@@ -28,7 +28,7 @@ pub struct Mark(pub u64);
 /// The kernel's report of a marked send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransmitStamp {
-    /// The last byte left.
+    /// The last byte of the send left the machine.
     Left {
         /// When the driver handed it to the device, in nanoseconds on the monotonic clock.
         at: Nanos,
@@ -53,7 +53,7 @@ pub struct TransmitStamps {
 /// The marked sends of one connection.
 #[derive(Debug, Default)]
 struct MarkedSends {
-    /// Each send is a datagram, and ids count those that are marked.
+    /// Whether each send is a datagram; ids then count the marked ones.
     datagrams: bool,
     /// The id of the next byte, or of the next marked datagram.
     next_id: u32,
@@ -76,7 +76,8 @@ struct UnderWay {
 }
 
 impl TransmitStamps {
-    /// Stamps of no marked send. `scheduled` asks also for stamps where packets enter the queueing discipline.
+    /// Creates an empty account of marked sends. With `scheduled`, stamps are also taken where packets enter the queueing
+    /// discipline.
     pub fn new(scheduled: bool) -> TransmitStamps {
         TransmitStamps { points: TransmitPoints { scheduled, card: false }, connections: Vec::new() }
     }
@@ -257,7 +258,7 @@ impl MarkedSends {
     }
 }
 
-/// Finds out whether this machine stamps what leaves through loopback.
+/// Checks whether this machine stamps what leaves through loopback.
 ///
 /// # Errors
 /// Returns the error of the system call that the kernel refuses, or an error that says that no stamp came.

@@ -84,7 +84,8 @@ struct Side {
 }
 
 impl StatisticsInquiry {
-    /// Side connections to these servers, none of which is open, as `plan` has its own to them. The questions `hidden` are not put to them.
+    /// Creates a closed side connection to each server, with the socket options and the protocol of `plan`. The questions in `hidden`
+    /// are not asked.
     ///
     /// # Errors
     /// Returns the error of the kernel when it gives no backend.
@@ -124,11 +125,11 @@ impl StatisticsInquiry {
         self.sides.iter_mut().for_each(|side| side.tries = 0);
     }
 
-    /// Takes what comes until `until`.
+    /// Receives the replies that arrive until `until`.
     ///
     /// # Errors
     /// Returns the error of the kernel when it refuses to wait.
-    pub fn rest(&mut self, until: Nanos) -> io::Result<()> {
+    pub fn receive_until(&mut self, until: Nanos) -> io::Result<()> {
         self.work(until, &|| true, |_, _| false)
     }
 
@@ -144,8 +145,8 @@ impl StatisticsInquiry {
         self.begin_reading(Occasion::Ends);
     }
 
-    /// Begins a reading like [`StatisticsInquiry::ask`], but for servers whose answers to an earlier reading are outstanding:
-    /// those answers, when they come, are taken for this one.
+    /// Begins a reading like [`StatisticsInquiry::ask`]. A server whose answers to an earlier reading are outstanding is not asked
+    /// again: those answers count for this reading when they arrive.
     pub fn ask_those_that_answered(&mut self) {
         self.begin_reading(Occasion::Within);
     }
@@ -205,7 +206,7 @@ impl StatisticsInquiry {
         })
     }
 
-    /// Opens the connections that are closed. Whatever kept one from being open is tried once more.
+    /// Opens the connections that are closed, within the limit of tries.
     fn begin_opening(&mut self) {
         for number in 0..self.sides.len() {
             let side = &mut self.sides[number];
@@ -335,7 +336,7 @@ impl StatisticsInquiry {
 
     fn take_in(&mut self, number: usize, question: Question, result: Result<Facts, String>, read: Nanos) {
         let side = &mut self.sides[number];
-        // The counters do not include the command that tells them.
+        // A server's counters do not include the command that reads them.
         let own = OwnWork { commands: side.commands, connections: self.connections.opened(number) };
         side.commands += u64::from(result.is_ok());
         if let Err(words) = &result {
@@ -400,7 +401,7 @@ impl StatisticsInquiry {
     }
 }
 
-/// Why a server tells nothing that sent these bytes, as a sentence without its full stop.
+/// The reason why a server that sent these bytes reports nothing, as a sentence without its full stop.
 fn malformed(what: &'static str, mut received: Vec<u8>) -> String {
     received.truncate(QUOTED_BYTES);
     format!("asked for its statistics, {}", Trouble::Malformed(what, received, false))

@@ -7,17 +7,17 @@
 mod connections;
 mod eviction_watch;
 mod inquiry;
-mod intervals;
 mod machine;
 mod moments;
 mod observer;
+mod periodic_readings;
 mod process;
 pub mod provenance;
 
 use std::time::Duration;
 
 pub(crate) use self::moments::{Moment, Moments, Newest};
-pub(crate) use self::observer::{Observed, Seen, observe};
+pub(crate) use self::observer::{Findings, Observed, observe};
 
 /// Longest time that the beginning of a measured phase, and the closing of connections after it, wait for a reading. A
 /// reading that takes longer goes on beside the phase, and leaves out the figures that can then not be compared.

@@ -23,9 +23,9 @@ use pummel_measure::misses::may_have_other_keys;
 use super::connections::{Connections, OwnConnections, OwnCookies};
 use super::eviction_watch::{EvictionWatch, WatchState};
 use super::inquiry::{ServerReport, StatisticsInquiry};
-use super::intervals::Intervals;
 use super::machine::{Machine, MachineReading};
 use super::moments::{Moment, Moments, Newest};
+use super::periodic_readings::PeriodicReadings;
 use super::process::{addresses_of, listen_drops, process_of, resident_bytes_of, threads_of};
 use crate::backend::tls::Setup;
 use crate::clock;
@@ -61,7 +61,7 @@ pub struct Observed {
 
 /// Findings of an observer in a run.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Findings {
     /// The evidence; `None` if no measured phase began.
     pub evidence: Option<Evidence>,
     /// The limit of connections that each server reports behind a run of which it refused some; empty for other runs.
@@ -76,7 +76,7 @@ pub fn observe(
     moments: &Moments,
     newest: &Newest,
     stopped: &dyn Fn() -> bool,
-) -> Seen {
+) -> Findings {
     Observer::new(plan, observed).run(&RunWatch { moments, newest, stopped })
 }
 
@@ -107,7 +107,7 @@ struct Observer {
     before: Option<Observation>,
     after: Option<Observation>,
     /// The intervals in which servers are asked too; `None` where that is not wanted of this process.
-    intervals: Option<Intervals>,
+    intervals: Option<PeriodicReadings>,
     /// The watch for the first eviction; `None` if this process does not have the task.
     eviction_watch: Option<EvictionWatch>,
 }
@@ -185,14 +185,14 @@ impl Observer {
             cannot_ask,
             before: None,
             after: None,
-            intervals: every_ns.map(|every_ns| Intervals::new(every_ns, &servers)),
+            intervals: every_ns.map(|every_ns| PeriodicReadings::new(every_ns, &servers)),
             eviction_watch: awaits_eviction.then(|| EvictionWatch::new(servers.len())),
             servers,
         }
     }
 
     /// Looks at every moment that is announced, in their order, until the run is over.
-    fn run(mut self, watch: &RunWatch<'_>) -> Seen {
+    fn run(mut self, watch: &RunWatch<'_>) -> Findings {
         let moments = watch.moments;
         let mut observed = Moment::Start;
         while observed < Moment::End {
@@ -226,7 +226,7 @@ impl Observer {
         }
         let in_time = !moments.state().late;
         let limits = if moments.state().refused { self.read_limits() } else { Vec::new() };
-        Seen { evidence: self.evidence(in_time), limits }
+        Findings { evidence: self.evidence(in_time), limits }
     }
 
     /// Asks the servers for their limits of connections. One that was full lets the question in as soon as it has closed the
@@ -251,7 +251,7 @@ impl Observer {
             if is_complete || now >= end {
                 return limits;
             }
-            note(inquiry.rest(end.min(now.saturating_add(AGAIN_NS))), &mut self.cannot_ask);
+            note(inquiry.receive_until(end.min(now.saturating_add(AGAIN_NS))), &mut self.cannot_ask);
         }
     }
 

@@ -20,8 +20,8 @@ const THREADS_READ_MAX: usize = 4096;
 /// Most descriptors of a process that are looked through for its listening socket.
 const DESCRIPTORS_MAX: usize = 200_000;
 
-/// The number of a server's process, which the server says in `facts`, once it is found to be the server's: it has the socket that
-/// listens, or, where that cannot be seen, it is as old as the server says and has the name of one.
+/// The number of a server's process. The server reports the number in `facts`, and the process is checked: it holds the listening
+/// socket, or, where its descriptors cannot be read, it has the age that the server reports and the name of a server program.
 ///
 /// # Errors
 /// Returns why the process cannot be believed to be the server's, as a sentence without its full stop.
@@ -38,15 +38,17 @@ pub fn process_of(server: &Server, facts: &Facts) -> Result<u32, String> {
         uptime_fits(stat.start_ticks, sys::ticks_per_second(), sys::since_boot_ns(), uptime_s)
     });
     match has_listener(server, pid) {
-        Some(false) => Err(format!("process {pid} here does not listen for the server: it is another one's")),
+        Some(false) => {
+            Err(format!("process {pid} on this machine does not hold the server's listening socket"))
+        }
         Some(true) => Ok(pid),
         None if !fits => Err(format!(
-            "the descriptors of process {pid} may not be read, and its age is not that of the server: it may be another one's"
+            "the descriptors of process {pid} cannot be read, and its age is not the server's uptime"
         )),
         None if has_name_of_a_server(pid) => Ok(pid),
-        None => {
-            Err(format!("the descriptors of process {pid} may not be read, and its name is none of a server"))
-        }
+        None => Err(format!(
+            "the descriptors of process {pid} cannot be read, and its name is not that of a known server program"
+        )),
     }
 }
 
@@ -65,7 +67,7 @@ fn has_listener(server: &Server, pid: u32) -> Option<bool> {
     Some(inodes.any(|inode| listeners.contains(&inode)))
 }
 
-/// The inodes of the sockets that listen where a server is, as the process sees them.
+/// The inodes of the sockets that listen on a server's addresses, in the process' network namespace.
 fn listeners_of(server: &Server, pid: u32) -> Vec<u64> {
     if let Some(path) = server.unix_path() {
         let table = fs::read_to_string(format!("/proc/{pid}/net/unix")).unwrap_or_default();
@@ -76,8 +78,8 @@ fn listeners_of(server: &Server, pid: u32) -> Vec<u64> {
     listeners.into_iter().filter(|(port, _)| is_of_server(*port)).map(|(_, inode)| inode).collect()
 }
 
-/// The ports and inodes of the sockets that listen, as a process sees them. The rest of the table is not read: it has a line for
-/// each connection, those that wait for their end included, and the kernel takes long to write 100,000 of them.
+/// The ports and inodes of the listening sockets in a process' network namespace. The rest of the table is not read: it has a line
+/// for each connection, closing ones included, and the kernel takes long to write 100,000 of them.
 fn tcp_listeners(pid: u32, table: &str) -> Vec<(u16, u64)> {
     let Ok(file) = File::open(format!("/proc/{pid}/net/{table}")) else { return Vec::new() };
     let lines = BufReader::new(file).lines().skip(1).map_while(Result::ok);
@@ -97,7 +99,7 @@ pub fn listen_drops(server: &Server) -> Option<u64> {
     (!found.is_empty()).then(|| found.iter().map(|listener| u64::from(listener.dropped)).sum())
 }
 
-/// Whether a process is called like a server that says which process it is.
+/// Whether a process has the name of a server program that reports its process number.
 fn has_name_of_a_server(pid: u32) -> bool {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     ["memcached", "redis-server", "valkey-server"].contains(&name.trim_end())

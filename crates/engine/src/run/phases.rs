@@ -398,7 +398,7 @@ fn churn_phase_of(
         requests: share.requests.unwrap_or(u64::MAX),
         calls: churn.calls,
         depth: share.churning_depth(group, churn.calls),
-        told: sequence.is_some_and(|sequence| sequence.calls.is_some()),
+        has_call_gaps: sequence.is_some_and(|sequence| sequence.calls.is_some()),
         // mcperf's connections come when they are due, and a failed one delays no other.
         paced: sequence.is_none(),
     }

@@ -24,7 +24,7 @@ use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
 use crate::backend::transmit::{self, TransmitStamps};
 use crate::backend::uring::Uring;
-use crate::evidence::{self, Moment, Moments, Seen, provenance};
+use crate::evidence::{self, Findings, Moment, Moments, provenance};
 use crate::resolve::Server;
 use crate::worker::barrier::Barrier;
 use crate::worker::message_sender::MessageSender;
@@ -218,7 +218,7 @@ fn run_threads(
 
 /// The thread of a run's observer.
 struct ObserverThread<'scope, 'a> {
-    thread: thread::ScopedJoinHandle<'scope, Seen>,
+    thread: thread::ScopedJoinHandle<'scope, Findings>,
     end: EndOfObservation<'a>,
 }
 
@@ -249,7 +249,7 @@ fn spawn_observer<'scope, 'a: 'scope>(
 impl ObserverThread<'_, '_> {
     /// The findings of the observer, with the requests that this process sent meanwhile. `asks_limits`: servers are
     /// asked for their limits of connections.
-    fn seen(self, our_requests: OurRequests, asks_limits: bool) -> Seen {
+    fn seen(self, our_requests: OurRequests, asks_limits: bool) -> Findings {
         if asks_limits {
             self.end.0.state().refused = true;
         }

@@ -14,8 +14,8 @@ use crate::worker::connections::ConnectionState;
 use crate::worker::population::Population;
 use crate::worker::state::{CloseCause, Loss, WorkerState};
 
-/// Checks the connections whose deadline has come in the timing wheel. Returns whether some are late; they are kept in
-/// `expired`.
+/// Checks the connections whose deadline has come in the timing wheel. Keeps the late ones in `expired`, and returns whether
+/// there are any.
 #[inline]
 pub fn finds_late<C: Codec>(state: &mut WorkerState<C>, now: Nanos) -> bool {
     state.wheel.expire(now, &mut state.expired);
@@ -84,7 +84,7 @@ fn give_up<C: Codec>(
         let reason = Reason { words, tls, ..Reason::new(Fault::Timeout, 0) };
         return population.handle_closed(state, slot, reason, now);
     }
-    // The generator closed the connection, so that it is opened again whatever the limits say of servers that close.
+    // pummel itself closed the connection, so it is opened again even where connections closed by a server are not.
     population.note_end(state, slot, Trouble::TimedOut, now);
     population.lose(state, slot, Loss { cause: CloseCause::TimedOut, again: true }, now);
 }
@@ -98,7 +98,7 @@ fn give_up_overdue<C: Codec>(
     backend: &mut dyn Backend,
     now: Nanos,
 ) {
-    state.miss(slot);
+    state.note_missed_replies(slot);
     let (id, server, (client, _)) = (state.id(slot), state.endpoints[slot].server, state.owner(slot));
     population.end_overdue(state, slot, now);
     state.reporter.late(server);

@@ -193,7 +193,7 @@ pub trait LoadModel: Sized {
             let again = again && !state.refuses_for_good(state.endpoints[slot].server, now);
             return state.end_session::<Self::Account>(slot, Loss { cause, again }, now);
         }
-        state.miss(slot);
+        state.note_missed_replies(slot);
         let connection = &mut state.connections[slot];
         let lived_ns = now.saturating_sub(connection.dialled_at());
         // Where nothing asks for a reply, a connection that is held is all that a server shows of itself.

@@ -320,7 +320,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 // counts neither as lost nor as reconnected.
                 backend.close(state.id(slot), Close::Fin);
                 state.connections[slot].history.closed_between_phases = true;
-                state.miss(slot);
+                state.note_missed_replies(slot);
                 population.end_session(state, slot, now);
             }
         }

@@ -9,9 +9,9 @@ use pummel_measure::trouble::{said_to_be_full, says_full};
 
 use crate::worker::opening::retry_pause;
 
-/// Longest gap between two refusals of a server that count as consecutive, in nanoseconds. The longest pause between
-/// two attempts is shorter.
-const ROW_NS: Nanos = 2 * SECOND;
+/// Longest gap between two consecutive refusals of a server, in nanoseconds. The longest pause between two attempts is
+/// shorter.
+const CONSECUTIVE_GAP_MAX_NS: Nanos = 2 * SECOND;
 
 /// Most bytes of a server's message that are kept.
 const WORDS_MAX_BYTES: usize = 200;
@@ -41,7 +41,7 @@ struct ServerRefusals {
     /// The first message of the server.
     words: Vec<u8>,
     /// Number of consecutive refusals.
-    row: u32,
+    consecutive: u32,
     /// Time of the first of the consecutive refusals, or a later one that [`Refusals::restart_since`] has set.
     since: Nanos,
     /// Time of the last refusal.
@@ -90,7 +90,7 @@ impl Refusals {
     /// another a short time ago.
     pub fn end_connection(&mut self, slot: usize, server: u32, answered: bool, now: Nanos) -> bool {
         let words = self.said.remove(&(slot as u32));
-        if words.is_none() && (answered || !self.is_in_row(server, now)) {
+        if words.is_none() && (answered || !self.refused_lately(server, now)) {
             if !answered {
                 self.wordless.insert(slot as u32, server);
             }
@@ -110,7 +110,7 @@ impl Refusals {
     /// refusal because of too many connections.
     pub fn end_handshake(&mut self, server: u32, words: Option<&str>, now: Nanos) -> bool {
         let said = words.filter(|words| said_to_be_full(words));
-        if said.is_none() && (words.is_some() || !self.is_in_row(server, now)) {
+        if said.is_none() && (words.is_some() || !self.refused_lately(server, now)) {
             return false;
         }
         let words = said.unwrap_or_default().as_bytes();
@@ -123,15 +123,15 @@ impl Refusals {
     /// consecutive refusals of the server, whichever are more; the pause is a random time from half of it to all of
     /// it.
     pub fn pause(&mut self, server: u32, failures: u32) -> Nanos {
-        let row = self.servers.get(&server).map_or(0, |known| known.row);
-        let longest = retry_pause(row.max(failures).max(1));
+        let consecutive = self.servers.get(&server).map_or(0, |known| known.consecutive);
+        let longest = retry_pause(consecutive.max(failures).max(1));
         self.draws += 1;
         longest / 2 + below(self.chance.draw(self.draws), longest / 2 + 1)
     }
 
     /// Time since which a server has refused connections without a longer gap; `None` if it does not refuse them now.
     pub fn since(&self, server: u32, now: Nanos) -> Option<Nanos> {
-        self.is_in_row(server, now).then(|| self.servers[&server].since)
+        self.refused_lately(server, now).then(|| self.servers[&server].since)
     }
 
     /// Sets the time since which a server has refused connections to `now`, because another connection to it is still
@@ -154,23 +154,25 @@ impl Refusals {
         std::mem::take(&mut self.servers).into_iter().map(of).collect()
     }
 
-    /// Whether a server has refused a connection a short time before `now`.
-    fn is_in_row(&self, server: u32, now: Nanos) -> bool {
-        self.servers.get(&server).is_some_and(|known| now.saturating_sub(known.last) <= ROW_NS)
+    /// Whether a server has refused a connection within [`CONSECUTIVE_GAP_MAX_NS`] before `now`.
+    fn refused_lately(&self, server: u32, now: Nanos) -> bool {
+        self.servers
+            .get(&server)
+            .is_some_and(|known| now.saturating_sub(known.last) <= CONSECUTIVE_GAP_MAX_NS)
     }
 
     /// Counts a refusal of a server, as a consecutive one if the last was a short time ago.
     fn count(&mut self, server: u32, words: Vec<u8>, now: Nanos) {
-        let goes_on = self.is_in_row(server, now);
+        let goes_on = self.refused_lately(server, now);
         let known = self.servers.entry(server).or_default();
         known.attempts += 1;
         if known.words.is_empty() {
             known.words = words;
         }
         if !goes_on {
-            (known.row, known.since) = (0, now);
+            (known.consecutive, known.since) = (0, now);
         }
-        known.row = known.row.saturating_add(1);
+        known.consecutive = known.consecutive.saturating_add(1);
         known.last = now;
     }
 }
@@ -198,7 +200,10 @@ mod tests {
         assert!(refusals.end_connection(3, 0, false, 30), "a reset may take the words with it");
         assert!(!refusals.end_connection(4, 0, true, 40), "it had answered");
         assert!(!refusals.end_connection(5, 1, false, 50), "another server");
-        assert!(!refusals.end_connection(6, 0, false, 31 + ROW_NS), "long after the last refusal");
+        assert!(
+            !refusals.end_connection(6, 0, false, 31 + CONSECUTIVE_GAP_MAX_NS),
+            "long after the last refusal"
+        );
         let told = refusals.take(|server| (10, u64::from(server) + 2));
         let words = "ERROR Too many open connections".to_owned();
         let counts = Refusal { connections: 10, refused: 2, attempts: 2, ..Refusal::default() };
@@ -240,7 +245,7 @@ mod tests {
     fn the_pause_doubles_with_the_refusals_of_a_server_up_to_a_second_and_is_spread() {
         let mut refusals = refusals();
         for (refused, longest_ms) in [(1, 10), (2, 20), (5, 160), (8, 1_000), (500, 1_000)] {
-            let known = refusals.servers.get(&0).map_or(0, |known| known.row);
+            let known = refusals.servers.get(&0).map_or(0, |known| known.consecutive);
             (known..refused).for_each(|_| refusals.count(0, Vec::new(), 100));
             let pauses: Vec<Nanos> = (0..50).map(|_| refusals.pause(0, 1)).collect();
             let (shortest, longest) = (pauses.iter().min().unwrap(), pauses.iter().max().unwrap());
@@ -249,8 +254,8 @@ mod tests {
             assert!(longest - shortest > longest_ms * MILLISECOND / 5, "{refused}: {shortest} to {longest}");
         }
         assert!(refusals.pause(1, 8) >= SECOND / 2, "the failures of the connection itself count too");
-        refusals.count(0, Vec::new(), 101 + ROW_NS);
-        assert!(refusals.pause(0, 1) <= 10 * MILLISECOND, "the next row begins");
-        assert_eq!(refusals.since(0, 101 + ROW_NS), Some(101 + ROW_NS));
+        refusals.count(0, Vec::new(), 101 + CONSECUTIVE_GAP_MAX_NS);
+        assert!(refusals.pause(0, 1) <= 10 * MILLISECOND, "consecutive refusals begin anew");
+        assert_eq!(refusals.since(0, 101 + CONSECUTIVE_GAP_MAX_NS), Some(101 + CONSECUTIVE_GAP_MAX_NS));
     }
 }

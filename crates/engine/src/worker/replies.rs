@@ -18,9 +18,9 @@ pub trait ReplyAccount: Copy + Default {
     /// Whether clients have windows, whose counts and findings are reported with each answer.
     const HAS_WINDOWS: bool;
 
-    /// Counts a reply that is whole. `left_bytes` of the chunk with its end follow it.
+    /// Counts a whole reply, behind which `left_bytes` bytes of its last chunk follow.
     #[inline]
-    fn passed(&mut self, _reporter: &mut WorkerReporter, _left_bytes: usize) {}
+    fn reply_ended(&mut self, _reporter: &mut WorkerReporter, _left_bytes: usize) {}
 }
 
 /// The sink of one connection's session: hands its replies to its client and to the reporter.
@@ -121,13 +121,13 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
         self.reporter.quiet_error(self.slot, message);
     }
 
-    fn parted(&mut self, whole: bool) {
-        self.reporter.parted(whole);
+    fn cut_off(&mut self, whole: bool) {
+        self.reporter.cut_off(whole);
     }
 
     #[inline]
-    fn passed(&mut self, left_bytes: usize) {
-        self.account.passed(self.reporter, left_bytes);
+    fn reply_ended(&mut self, left_bytes: usize) {
+        self.account.reply_ended(self.reporter, left_bytes);
     }
 
     #[inline(always)]
@@ -204,8 +204,8 @@ impl ReplyBytes {
 impl ReplyAccount for ReplyBytes {
     const HAS_WINDOWS: bool = false;
 
-    fn passed(&mut self, reporter: &mut WorkerReporter, left_bytes: usize) {
-        reporter.weigh(self.before_bytes + (self.left_bytes - left_bytes) as u64);
+    fn reply_ended(&mut self, reporter: &mut WorkerReporter, left_bytes: usize) {
+        reporter.note_reply_bytes(self.before_bytes + (self.left_bytes - left_bytes) as u64);
         (self.left_bytes, self.before_bytes) = (left_bytes, 0);
     }
 }

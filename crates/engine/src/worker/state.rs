@@ -261,8 +261,8 @@ impl<C: Codec> WorkerState<C> {
         self.entries.iter().any(|entry| entry.client.lost_lanes() > 0)
     }
 
-    /// Notes that the outstanding replies of a connection, if any, will not come.
-    pub fn miss(&mut self, slot: usize) {
+    /// Notes that the outstanding replies of the connection in `slot`, if there are any, will not come.
+    pub fn note_missed_replies(&mut self, slot: usize) {
         let since = self.connections[slot].session.deadline(0);
         if since != NEVER {
             self.silence.missed(self.endpoints[slot].server, slot, since);

@@ -516,7 +516,7 @@ impl<'a> DistributedRun<'a> {
         let load = self.all.load.as_ref();
         let unstored =
             load.and_then(|load| load_shortfall(load, self.plan.allow_partial_load, load.trouble.as_deref()));
-        self.merge_unheard();
+        self.merge_unreported();
         let mut reasons = self.reasons();
         reasons.extend(unstored);
         let members = self.compared_members();
@@ -553,7 +553,7 @@ impl<'a> DistributedRun<'a> {
     }
 
     /// Adds what is known of members that did not say at their end what they measured.
-    fn merge_unheard(&mut self) {
+    fn merge_unreported(&mut self) {
         for number in 0..self.members.len() {
             let member = &mut self.members[number];
             if member.outcome == Some(MemberOutcome::Ended) {

@@ -122,18 +122,18 @@ enum Process {
     /// The rate changes.
     Curve(Box<AlongCurve>),
     /// The caller sets when the next request is due.
-    Told,
+    SetByCaller,
 }
 
 impl Schedule {
     /// A schedule whose first request is due at once, and each other one when [`Schedule::put_off`] sets it.
-    pub fn told() -> Schedule {
-        Schedule { process: Process::Told, i: 0, due_ns: 0 }
+    pub fn set_by_caller() -> Schedule {
+        Schedule { process: Process::SetByCaller, i: 0, due_ns: 0 }
     }
 
     /// Whether [`Schedule::put_off`] sets when the requests of the schedule are due.
-    pub fn is_told(&self) -> bool {
-        matches!(self.process, Process::Told)
+    pub fn is_set_by_caller(&self) -> bool {
+        matches!(self.process, Process::SetByCaller)
     }
 
     /// Makes the next request due `gap_ns` nanoseconds later, or in 146 years where that is sooner.
@@ -185,7 +185,7 @@ impl Schedule {
     /// behind `until_ns`. A schedule whose due times come from outside passes over nothing.
     pub fn pass(&mut self, until_ns: Nanos, requests_max: u64, draws_max: u64) -> Passed {
         let mean_ns = match &mut self.process {
-            Process::Told => return Passed::default(),
+            Process::SetByCaller => return Passed::default(),
             Process::Constant { period, clients, client } => {
                 let before = period.count_before(until_ns).saturating_sub(u128::from(*client));
                 let first = u64::try_from(before.div_ceil(u128::from(*clients))).unwrap_or(u64::MAX);
@@ -242,7 +242,7 @@ impl Schedule {
                 later(self.due_ns, fraction, gap_ns)
             }
             Process::Curve(along) => along.due(self.i).max(self.due_ns),
-            Process::Told => self.due_ns,
+            Process::SetByCaller => self.due_ns,
         }
     }
 }

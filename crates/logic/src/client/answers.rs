@@ -138,8 +138,8 @@ impl Client {
         }
     }
 
-    /// Tells the writer the outcome of its versions that a write sent. `first` is the version of its first key; each further key
-    /// has the next version.
+    /// Passes the outcome of a write to the writer of its versions. `first` is the version of the first key; each further key has the
+    /// next version.
     pub(super) fn end_write(
         &mut self,
         lane: Lane,
@@ -190,8 +190,8 @@ impl Client {
         self.follow(lane, request, answer.read, answer.read);
     }
 
-    /// Remembers the store of the key that a read asked for, whether there was a value to change or not. Keys that do not exist stay
-    /// so, and a read that failed is followed by nothing.
+    /// Remembers the store that follows the read of a pair, after a hit and after a miss. No store follows a read that failed or a read
+    /// of a key that is never stored.
     fn modify(&mut self, lane: Lane, answer: &Answer<'_>) {
         let Ticket { key, index, due: pair_due, .. } = *answer.ticket;
         if matches!(answer.outcome, Outcome::Error(_)) || is_absent(key) {
@@ -219,7 +219,7 @@ impl Client {
         self.read_through(lane, answer, maker);
     }
 
-    /// Forgets what was remembered of a reply that has passed.
+    /// Forgets the items of a reply that has ended.
     #[inline]
     pub(super) fn end_reply(&mut self, lane: Lane) {
         let socket = self.lanes.get_mut(lane);

@@ -37,7 +37,7 @@ impl Client {
 
     /// Whether the sequencer, and not a process of the client's own, decides when its requests are due.
     pub fn is_sequenced(&self) -> bool {
-        self.source.schedule.as_ref().is_some_and(Schedule::is_told)
+        self.source.schedule.as_ref().is_some_and(Schedule::is_set_by_caller)
     }
 
     /// Asks the next request of a sequence.

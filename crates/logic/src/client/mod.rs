@@ -241,7 +241,7 @@ impl Client {
         self.source.assignment.end = self.source.assignment.end.min(end);
     }
 
-    /// Follows a rate that was changed: `curve` is the old one up to a moment that lies ahead.
+    /// Changes the rate of the client's schedule to `curve`, which equals the old one up to a future moment.
     pub fn follow_rate(&mut self, curve: &Arc<RateCurve>) {
         if let Some(schedule) = &mut self.source.schedule {
             schedule.follow(curve);
@@ -253,7 +253,7 @@ impl Client {
         self.source.assignment.ends_on_time
     }
 
-    /// Requests of the schedule since keys change, those of this phase included.
+    /// Number of requests of the schedule in this phase and in the phases before it, from the first in which keys change.
     pub fn asked(&self) -> u64 {
         self.source.assignment.asked_before.saturating_add(self.source.issued)
     }
@@ -295,7 +295,7 @@ impl Client {
         !std::mem::replace(&mut self.retired, true)
     }
 
-    /// Takes back that the client is done with this phase, since the worker polls it to learn whether anything is left to do.
+    /// Marks the client as not done with this phase, since the worker polls it again to learn whether anything is left to do.
     pub fn call_back(&mut self) {
         self.retired = false;
     }

@@ -92,12 +92,12 @@ pub trait Sink {
 
     /// Receives, before [`Sink::answer`], the number of bytes of the chunk that lie behind the reply.
     #[inline]
-    fn passed(&mut self, _left_bytes: usize) {}
+    fn reply_ended(&mut self, _left_bytes: usize) {}
 
-    /// Receives, before [`Sink::answer`], whether all bytes of a request that ends with its connection were taken by
-    /// the socket.
+    /// Receives, before [`Sink::answer`], the news that a request ends with its connection. `whole` says that the
+    /// socket had taken all of its bytes.
     #[inline]
-    fn parted(&mut self, _whole: bool) {}
+    fn cut_off(&mut self, _whole: bool) {}
 }
 
 /// The result of one read from a socket: its bytes and times.
@@ -168,7 +168,7 @@ pub(super) fn ended(owed: &Owed, outcome: Outcome, at: Nanos, stamp: Stamp) -> A
 }
 
 /// The answer of a request whose reply arrived. The receive stamp is used when it lies between sending and reading,
-/// give or take the slack between two clocks.
+/// or outside by at most the slack between two clocks.
 #[inline]
 pub(super) fn arrived(owed: &Owed, outcome: Outcome, stamp: Option<Nanos>, read: Nanos) -> Answer<'_> {
     let (arrived, stamp) = match stamp {

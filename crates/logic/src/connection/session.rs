@@ -243,7 +243,7 @@ impl<C: Codec> Session<C> {
                 }
                 owed.hits = skimmed.items;
                 answered += 1;
-                sink.passed(input.len());
+                sink.reply_ended(input.len());
                 sink.answer(&arrived(owed, skimmed.outcome, chunk.stamp, chunk.read), &[]);
                 self.owed.finish_first();
                 oldest = self.owed.first_tag();
@@ -312,7 +312,7 @@ impl<C: Codec> Session<C> {
                     if C::ERRORS_END_ANYWHERE && matches!(outcome, Outcome::Error(_)) {
                         self.doubtful |= owed.hits > 0 || owed.ticket.keys > 1 || self.is_quiet;
                     }
-                    sink.passed(input.len());
+                    sink.reply_ended(input.len());
                     sink.answer(&arrived(owed, outcome, chunk.stamp, chunk.read), message);
                     self.owed.finish(tag);
                     self.inquire();
@@ -350,7 +350,7 @@ impl<C: Codec> Session<C> {
     fn end_all(&mut self, at: Nanos, fault: impl Fn(&Owed) -> Fault, sink: &mut impl Sink) {
         sink.broken_off();
         for owed in self.owed.drain() {
-            sink.parted(owed.end <= self.taken);
+            sink.cut_off(owed.end <= self.taken);
             sink.answer(&ended(&owed, Outcome::Error(fault(&owed)), at, Stamp::Nothing), &[]);
         }
     }

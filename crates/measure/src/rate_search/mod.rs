@@ -6,16 +6,16 @@
 //! line contains 0 are the answer, and a run at the lower end has to confirm it by its own upper bound. One run that begins beyond
 //! the upper end and goes on at the answer shows whether the server recovers from overload.
 //!
-//! A server may give way before its times show it: the least rate that was not carried is then the upper end, however far beyond
-//! it the line crosses 0, and the greatest rate below it that a run confirms is the answer.
+//! A server may fall behind a rate before its times reach the limit. The least rate that it did not carry is then the upper end, and
+//! the greatest rate below it that a run confirms is the answer.
 //!
 //! If the generator was the limit of the run in closed loop, C is the generator's rate, and the server's is not known:
 //! the line is then drawn over the rate itself, no rate above C is tried, and the answer says so.
 
+mod findings;
 mod line;
 pub mod placing;
 mod recovery;
-mod seen;
 
 pub use self::line::{Crossing, Line};
 pub use self::recovery::Recovery;
@@ -88,16 +88,16 @@ pummel_logic::words! {
 
 /// A run that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ask {
+pub struct PlannedRun {
     /// Purpose of the run.
     pub role: Role,
     /// Requests per second; `None` for closed loop.
     pub rate: Option<f64>,
 }
 
-/// Result of a run, as far as the search needs it.
+/// Findings of a run that the search needs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct RunFindings {
     /// Completed requests per second.
     pub rate: f64,
     /// ln(quantile / limit) of the goal that is nearest to its limit, or the furthest beyond it; `None` where the
@@ -176,7 +176,7 @@ impl NoRate {
     }
 }
 
-impl Seen {
+impl RunFindings {
     /// Whether the goals were met, by the quantiles themselves.
     fn met(&self) -> bool {
         self.carried && self.margin.is_some_and(|margin| margin <= 0.0)
@@ -273,10 +273,10 @@ impl RateSearch {
     }
 
     /// The run that is to be made next; `None` at the end.
-    pub fn next(&self) -> Option<Ask> {
-        let ask = |role, rate| Some(Ask { role, rate: Some(rate) });
+    pub fn next(&self) -> Option<PlannedRun> {
+        let ask = |role, rate| Some(PlannedRun { role, rate: Some(rate) });
         match &self.stage {
-            Stage::Peak => Some(Ask { role: Role::Peak, rate: None }),
+            Stage::Peak => Some(PlannedRun { role: Role::Peak, rate: None }),
             Stage::Halving { low, high, .. } => ask(Role::Halve, (low + high) / 2.0),
             Stage::Top => ask(Role::Halve, self.greatest()),
             Stage::Around { left } => ask(Role::Around, *left.last().expect("a stage without runs is left")),
@@ -309,8 +309,8 @@ impl RateSearch {
     }
 
     /// Takes in the result of the run that [`RateSearch::next`] asked for.
-    pub fn handle(&mut self, seen: &Seen) {
-        let Some(Ask { role, rate }) = self.next() else { return };
+    pub fn handle(&mut self, seen: &RunFindings) {
+        let Some(PlannedRun { role, rate }) = self.next() else { return };
         let rate = rate.unwrap_or(0.0);
         let judges = match role {
             Role::Halve | Role::Around | Role::Confirm => true,
@@ -347,7 +347,7 @@ impl RateSearch {
         }
     }
 
-    fn handle_peak(&mut self, seen: &Seen) {
+    fn handle_peak(&mut self, seen: &RunFindings) {
         self.capacity = seen.rate;
         self.generator.clone_from(&seen.generator);
         if seen.rate > 0.0 {
@@ -388,7 +388,7 @@ impl RateSearch {
         rates.into_iter().map(|(_, rate)| rate).collect()
     }
 
-    fn handle_around(&mut self, mut left: Vec<f64>, rate: f64, seen: &Seen) {
+    fn handle_around(&mut self, mut left: Vec<f64>, rate: f64, seen: &RunFindings) {
         left.pop();
         self.around_runs += 1;
         self.add_point(rate, seen);
@@ -400,7 +400,7 @@ impl RateSearch {
     }
 
     /// Adds a run to the line, unless its rate was not carried: such a run has no steady quantile.
-    fn add_point(&mut self, rate: f64, seen: &Seen) {
+    fn add_point(&mut self, rate: f64, seen: &RunFindings) {
         if let Some(margin) = seen.margin.filter(|_| seen.carried) {
             self.points.push((rate, margin));
         }
@@ -450,7 +450,7 @@ impl RateSearch {
         self.answer.precise = self.precision.map(is_narrow);
     }
 
-    fn handle_confirmation(&mut self, rate: f64, made: u32, seen: &Seen) {
+    fn handle_confirmation(&mut self, rate: f64, made: u32, seen: &RunFindings) {
         if seen.met_surely() {
             self.answer.rate = Some(rate);
             if let (Some(_), Some((carried, _))) = (self.answer.not_carried, &mut self.answer.interval) {
@@ -487,7 +487,7 @@ impl RateSearch {
     /// The rate of the next confirmation: the lower end of the new line, and low enough for the upper bound of a run like
     /// the last one to be within the limit nineteen times of twenty; after a run that was not carried, a rate that was. `None` where
     /// there is no line yet.
-    fn after_failure(&mut self, rate: f64, seen: &Seen) -> Option<f64> {
+    fn after_failure(&mut self, rate: f64, seen: &RunFindings) -> Option<f64> {
         let line = self.line()?;
         let low = self.locate()?;
         self.judge_precision();

@@ -35,24 +35,24 @@ impl Simulated {
         (0..12).map(|i| unit(draws.draw(i))).sum::<f64>() - 6.0
     }
 
-    fn run(&self, ask: Ask, run: u64) -> Seen {
+    fn run(&self, ask: PlannedRun, run: u64) -> RunFindings {
         let Some(rate) = ask.rate else {
-            return Seen { rate: 1_000.0, margin: Some(5.0), carried: true, ..Seen::default() };
+            return RunFindings { rate: 1_000.0, margin: Some(5.0), carried: true, ..RunFindings::default() };
         };
         let z = |rate: f64| -libm::log(1.0 - (rate / 1_000.0).min(0.999));
         let margin = z(rate) - z(self.knee) + self.offset + self.noise * self.normal(run);
-        Seen {
+        RunFindings {
             rate: rate.min(1_000.0),
             margin: Some(margin),
             margin_high: self.bound.filter(|_| rate < self.open_from).map(|bound| margin + bound),
             carried: rate < self.gives_way,
-            ..Seen::default()
+            ..RunFindings::default()
         }
     }
 }
 
 /// The answer, and all runs in their order.
-fn searched(server: &Simulated, precision: Option<f64>) -> (Answer, Vec<Ask>) {
+fn searched(server: &Simulated, precision: Option<f64>) -> (Answer, Vec<PlannedRun>) {
     let mut search = RateSearch::new(server.seed, precision);
     let mut runs = Vec::new();
     while let Some(ask) = search.next() {
@@ -63,7 +63,7 @@ fn searched(server: &Simulated, precision: Option<f64>) -> (Answer, Vec<Ask>) {
     (search.answer().clone(), runs)
 }
 
-fn count(runs: &[Ask], role: Role) -> usize {
+fn count(runs: &[PlannedRun], role: Role) -> usize {
     runs.iter().filter(|ask| ask.role == role).count()
 }
 
@@ -196,10 +196,10 @@ fn what_a_server_carries_bounds_the_answer_where_its_times_would_allow_more() {
 #[test]
 fn times_that_do_not_rise_are_bounded_by_what_was_carried_and_a_narrow_interval_is_found() {
     // A server whose times are the same at all rates.
-    let flat = |ask: Ask, run: u64| {
+    let flat = |ask: PlannedRun, run: u64| {
         let server = Simulated { gives_way: 720.0, ..Simulated::new(750.0, 0.05, 9) };
         let margin = -0.7 + 0.05 * server.normal(run);
-        Seen { margin: Some(margin), margin_high: Some(margin + 0.1), ..server.run(ask, run) }
+        RunFindings { margin: Some(margin), margin_high: Some(margin + 0.1), ..server.run(ask, run) }
     };
     let mut search = RateSearch::new(9, Some(0.02));
     let mut runs = 0;
@@ -226,7 +226,7 @@ fn a_line_that_crosses_beyond_all_that_is_asked_for_has_no_reversed_interval() {
             assert!(runs <= 80, "the search does not end");
             let seen = server.run(ask, runs);
             let is_top = ask.role == Role::Halve && ask.rate.is_some_and(|rate| rate > 970.0);
-            search.handle(&if is_top { Seen { margin: Some(0.1), ..seen } } else { seen });
+            search.handle(&if is_top { RunFindings { margin: Some(0.1), ..seen } } else { seen });
         }
         let answer = search.answer();
         assert!(answer.interval.is_none_or(|(low, high)| low <= high), "{answer:?}");
@@ -240,7 +240,7 @@ fn runs_that_say_nothing_about_the_server_are_made_again_and_end_the_search_at_t
     let mut search = RateSearch::new(1, None);
     search.handle(&server.run(search.next().expect("the peak"), 1));
     let ask = search.next().expect("a halving");
-    let unsound = Seen { unsound: Some(Unsound::Generator(weak())), ..server.run(ask, 2) };
+    let unsound = RunFindings { unsound: Some(Unsound::Generator(weak())), ..server.run(ask, 2) };
     search.handle(&unsound);
     assert_eq!(search.next(), Some(ask), "once more");
     search.handle(&server.run(ask, 3));
@@ -260,12 +260,12 @@ fn a_peak_that_was_not_steady_is_no_capacity() {
     let server = Simulated::new(750.0, 0.02, 1);
     let mut search = RateSearch::new(1, None);
     let ask = search.next().expect("the peak");
-    let unsteady = Seen { unsound: Some(Unsound::Unsteady), ..server.run(ask, 1) };
+    let unsteady = RunFindings { unsound: Some(Unsound::Unsteady), ..server.run(ask, 1) };
     search.handle(&unsteady);
     assert_eq!((search.next(), search.capacity()), (Some(ask), 0.0), "once more");
     // Where the generator was the limit its own rate is what can be asked for, and the answer says so.
     let unsound = Some(Unsound::Generator(weak()));
-    search.handle(&Seen { generator: Some(weak()), unsound, ..server.run(ask, 2) });
+    search.handle(&RunFindings { generator: Some(weak()), unsound, ..server.run(ask, 2) });
     assert!(search.next().is_some_and(|next| next.role == Role::Halve) && search.capacity() > 0.0);
     let mut search = RateSearch::new(1, None);
     (0..UNSOUND_MAX).for_each(|_| search.handle(&unsteady));
@@ -286,21 +286,21 @@ fn runs_too_short_to_know_the_quantile_from_above_have_no_confirmed_answer() {
 #[test]
 fn a_server_that_completes_nothing_ends_the_search_at_once() {
     let mut search = RateSearch::new(1, None);
-    search.handle(&Seen::default());
+    search.handle(&RunFindings::default());
     assert_eq!(search.next(), None);
     assert!(search.answer().reason.is_some());
 }
 
 /// The answer, all runs and the search at its end, where the generator can ask for 600 requests per second and the server carries
 /// 1,000.
-fn searched_by_a_weak_generator(server: &Simulated) -> (Answer, Vec<Ask>) {
+fn searched_by_a_weak_generator(server: &Simulated) -> (Answer, Vec<PlannedRun>) {
     let mut search = RateSearch::new(server.seed, None);
     let mut runs = Vec::new();
     while let Some(ask) = search.next() {
         runs.push(ask);
         assert!(runs.len() <= 80, "the search does not end: {runs:?}");
         let seen = match ask.rate {
-            None => Seen { rate: 600.0, generator: Some(weak()), ..Seen::default() },
+            None => RunFindings { rate: 600.0, generator: Some(weak()), ..RunFindings::default() },
             Some(_) => server.run(ask, runs.len() as u64),
         };
         search.handle(&seen);

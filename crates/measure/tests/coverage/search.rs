@@ -2,7 +2,7 @@
 
 use pummel_logic::plan::{Goal, Plan};
 use pummel_logic::time::{Nanos, SECOND};
-use pummel_measure::rate_search::{Ask, RateSearch, Seen};
+use pummel_measure::rate_search::{PlannedRun, RateSearch, RunFindings};
 use pummel_measure::summary::Summary;
 
 use crate::asked;
@@ -25,18 +25,18 @@ fn goal() -> Goal {
 }
 
 /// Simulates a run: in closed loop it has nearly the capacity, and otherwise the times of the queue at that rate.
-fn run(ask: Ask, seed: u64) -> Seen {
+fn run(ask: PlannedRun, seed: u64) -> RunFindings {
     let Some(rate) = ask.rate else {
-        return Seen { rate: 0.99 / SERVICE_S, carried: true, ..Seen::default() };
+        return RunFindings { rate: 0.99 / SERVICE_S, carried: true, ..RunFindings::default() };
     };
     if rate >= 1.0 / SERVICE_S {
-        return Seen { rate: 1.0 / SERVICE_S, ..Seen::default() };
+        return RunFindings { rate: 1.0 / SERVICE_S, ..RunFindings::default() };
     }
     let traffic = Traffic { process: Process::Steady(SERVICE_S), rate, length_ns: RUN_NS };
     let measurement = dealt::measurement(&traffic, seed, 1, 1);
     let plan = Plan { goals: vec![goal()], ..Plan::default() };
     let summary = Summary::of(&measurement, &plan);
-    Seen { unsound: None, ..Seen::of(&measurement, &summary, true) }
+    RunFindings { unsound: None, ..RunFindings::of(&measurement, &summary, true) }
 }
 
 #[test]

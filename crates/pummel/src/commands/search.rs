@@ -7,7 +7,7 @@ use pummel_fronts::native::{RunArgs, Typed};
 use pummel_fronts::values::{self, ValueError};
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::limit::Cause;
-use pummel_measure::rate_search::{Ask, NoRate, RateSearch, Recovery, Role, Seen};
+use pummel_measure::rate_search::{NoRate, PlannedRun, RateSearch, Recovery, Role, RunFindings};
 use pummel_measure::uncertainty::Windows;
 use pummel_report::curve::Point;
 use pummel_report::document::{CurveDocument, CurveOverload, CurveSearch};
@@ -89,7 +89,7 @@ pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
 struct Searching {
     search: RateSearch,
     /// The run that was asked for last.
-    asked: Option<Ask>,
+    asked: Option<PlannedRun>,
     /// The windows of the run that confirmed the answer.
     before: Option<Windows>,
     /// The rate of the overload, in requests per second.
@@ -98,8 +98,8 @@ struct Searching {
 
 impl Choice for Searching {
     fn next(&mut self) -> Result<Option<Asked>, NotRun> {
-        if let Some(Ask { role: Role::Overload, .. }) = self.asked.take() {
-            self.search.handle(&Seen::default());
+        if let Some(PlannedRun { role: Role::Overload, .. }) = self.asked.take() {
+            self.search.handle(&RunFindings::default());
         }
         self.asked = self.search.next();
         let Some(ask) = self.asked else { return Ok(None) };
@@ -128,7 +128,7 @@ impl Choice for Searching {
             let both = self.before.as_ref().zip(windows);
             recovery = both.and_then(|(before, whole)| Recovery::of(before, whole, OVERLOAD_NS));
         } else {
-            self.search.handle(&Seen::of(&finished.measurement, &point.summary, point.carried()));
+            self.search.handle(&RunFindings::of(&finished.measurement, &point.summary, point.carried()));
         }
         if ask.role == Role::Confirm {
             self.before = finished.measurement.windows;

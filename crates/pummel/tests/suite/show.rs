@@ -74,7 +74,7 @@ fn a_search_and_a_scan_have_pages() {
     let json = ended.path("result.json");
     let page = shown(&["report", path(&json), "-o", "-"], b"");
     assert!(page.contains(&format!("<p class=\"dim\">{} (", server.name)), "{page}");
-    assert!(page.contains(", 2 runs of 0.3 s</p>") && page.contains("<svg "), "{page}");
+    assert!(page.contains(", 2 runs of 0.3\u{a0}s</p>") && page.contains("<svg "), "{page}");
     // What the run itself printed is what is stored.
     assert_eq!(shown(&["show", path(&json)], b""), ended.text);
     assert_eq!(shown(&["show", "-q", path(&json)], b"").lines().count(), 1);

@@ -127,15 +127,13 @@ fn bar(picture: &mut Picture, band: &Band, (y, height): (f64, f64)) {
     let base = y + height / 2.0 + 4.0;
     picture.words("tick strong", (bars_left - 8.0, base), Anchor::End, &time(band.response_us()));
     let mut x = bars_left;
-    for (class, part) in
-        [("fill wait", band.wait_us), ("fill lag", band.lag_us), ("fill service", band.service_us)]
-    {
+    for (class, part) in [("wait", band.wait_us), ("lag", band.lag_us), ("service", band.service_us)] {
         let share = part / band.response_us();
         let width = share * (right - bars_left);
-        picture.rect(class, (x, y), (width, height));
+        picture.rect(&format!("fill {class}"), (x, y), (width, height));
         if width > 34.0 {
             let words = format!("{:.0} %", share * 100.0);
-            picture.words("inside", (x + width / 2.0, base), Anchor::Middle, &words);
+            picture.words(&format!("inside {class}"), (x + width / 2.0, base), Anchor::Middle, &words);
         }
         x += width;
     }

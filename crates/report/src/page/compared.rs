@@ -19,12 +19,13 @@ use super::overlay::{self, RateLine};
 use super::runs::{self, RunLine, RunScale};
 use super::svg::{WORDS_MAX, cut_name, in_layouts};
 use super::words::command_line;
-use super::{Heading, PageOptions, repeated, sections, series};
+use super::{Heading, PageOptions, picture_data, repeated, sections};
 use crate::VERSION;
 use crate::comparison::{Comparison, Outcome, PairCommand, SIDE_NAMES, Side, json_of_all};
 use crate::document::{Document, ToolResult};
 use crate::numbers::{grouped, number};
 use crate::run_figures::Metric;
+use crate::view::change::ChangeUnit;
 use crate::view::run::Wanted;
 use crate::view::several::name_of;
 use crate::view::{View, pair};
@@ -153,9 +154,11 @@ fn estimated(pair: &Comparison) -> Markup {
         .rows
         .iter()
         .filter_map(|row| {
+            let change = row.change?;
             Some(Estimate {
                 name: name_of(row.metric).to_owned(),
-                change: row.change?,
+                change,
+                words: ChangeUnit::of(pair.design, change, row.ci).cell(change),
                 interval: row.ci,
                 is_judged: row.is_judged,
             })
@@ -164,9 +167,7 @@ fn estimated(pair: &Comparison) -> Markup {
     let title = format!("By how much {second} differs from {first}");
     let picture =
         in_layouts(|layout| estimates::draw(layout, &format!("estimates-{second}"), &estimates, &title));
-    let mut words =
-        "How to read it: a point is the estimated change of a figure, which the table above has too."
-            .to_owned();
+    let mut words = "How to read it: a point is the estimated change of a figure.".to_owned();
     words += match estimates.iter().any(|estimate| estimate.interval.is_some()) {
         true => {
             " Bars: 95 % intervals; the sides differ where a bar does not reach over the line of no change."
@@ -242,7 +243,7 @@ fn every_run(comparisons: &[Comparison], drawn: &[DrawnSide<'_>]) -> Markup {
 /// The distribution of the response times of a side, of results that keep histograms.
 fn distribution_of(side: &DrawnSide<'_>) -> Option<DistributionLine> {
     let histogram = whole_histogram(side)?;
-    let unanswered: u64 = side.documents.iter().map(series::unanswered).sum();
+    let unanswered: u64 = side.documents.iter().map(picture_data::unanswered).sum();
     let count = histogram.count().saturating_add(unanswered);
     let points = (0..=DISTRIBUTION_STEPS).filter_map(|step| {
         let share = f64::from(step) / f64::from(DISTRIBUTION_STEPS);
@@ -255,7 +256,7 @@ fn distribution_of(side: &DrawnSide<'_>) -> Option<DistributionLine> {
 /// The response times of all requests of all runs of a side; `None` where a run keeps none.
 fn whole_histogram(side: &DrawnSide<'_>) -> Option<Histogram> {
     let each: Option<Vec<Histogram>> =
-        side.documents.iter().map(|document| series::histogram_of(document, Span::Response)).collect();
+        side.documents.iter().map(|document| picture_data::histogram_of(document, Span::Response)).collect();
     let all = each.filter(|all| all.len() == side.side.runs.len() && !all.is_empty())?;
     let mut histogram = all.first()?.clone();
     all.iter().skip(1).for_each(|more| histogram.merge(more));
@@ -266,10 +267,10 @@ fn whole_histogram(side: &DrawnSide<'_>) -> Option<Histogram> {
 fn line_of(side: &DrawnSide<'_>) -> Option<CurveLine> {
     let line = match whole_histogram(side) {
         Some(histogram) => {
-            let unanswered = side.documents.iter().map(series::unanswered).sum();
-            let mut line = series::line_of(side.name, side.class, &histogram, unanswered);
+            let unanswered = side.documents.iter().map(picture_data::unanswered).sum();
+            let mut line = picture_data::line_of(side.name, side.class, &histogram, unanswered);
             if let [only] = side.documents {
-                line.band = series::band_of(only);
+                line.band = picture_data::band_of(only);
             }
             line
         }
@@ -289,7 +290,7 @@ fn line_of(side: &DrawnSide<'_>) -> Option<CurveLine> {
 fn median_of(side: &Side, (metric, quantile): (Metric, f64)) -> Option<(f64, f64)> {
     let known: Option<Vec<f64>> =
         side.runs.iter().map(|run| run.figure(metric).map(|figure| figure.value)).collect();
-    Some((series::nines_of(quantile), median(&known?)?))
+    Some((picture_data::nines_of(quantile), median(&known?)?))
 }
 
 /// Pictures 9 and 10.
@@ -301,7 +302,7 @@ fn curves(drawn: &[DrawnSide<'_>]) -> Markup {
     let rows: Vec<Vec<String>> = QUANTILES
         .iter()
         .map(|(name, quantile)| {
-            let nines = series::nines_of(*quantile);
+            let nines = picture_data::nines_of(*quantile);
             let cell = |line: &CurveLine| {
                 let us = difference::at(line, nines).filter(|_| nines <= line.known_nines() + 1e-9);
                 known_time(us)
@@ -388,7 +389,7 @@ fn differences_drawn(lines: &[CurveLine]) -> Markup {
     let rows: Vec<Vec<String>> = QUANTILES
         .iter()
         .map(|(name, quantile)| {
-            let nines = series::nines_of(*quantile);
+            let nines = picture_data::nines_of(*quantile);
             std::iter::once((*name).to_owned())
                 .chain(differences.iter().map(|line| words(at(line, nines))))
                 .collect()
@@ -420,7 +421,7 @@ fn rates(drawn: &[DrawnSide<'_>]) -> Markup {
     let lines: Vec<RateLine> = drawn
         .iter()
         .filter_map(|side| {
-            let columns = series::rates_of(side.documents.first()?);
+            let columns = picture_data::rates_of(side.documents.first()?);
             Some(RateLine { name: side.name.to_owned(), class: side.class, columns })
         })
         .collect();
@@ -443,7 +444,7 @@ fn rates(drawn: &[DrawnSide<'_>]) -> Markup {
                 cells.extend([
                     sum(|document| document.totals.completed),
                     sum(|document| document.totals.errors),
-                    sum(series::unanswered),
+                    sum(picture_data::unanswered),
                 ]);
             }
             cells
@@ -470,7 +471,7 @@ fn rates(drawn: &[DrawnSide<'_>]) -> Markup {
 fn anatomies(drawn: &[DrawnSide<'_>]) -> Markup {
     let sides: Vec<(String, Vec<Band>)> = drawn
         .iter()
-        .filter_map(|side| Some((side.name.to_owned(), series::bands_of(side.documents.first()?))))
+        .filter_map(|side| Some((side.name.to_owned(), picture_data::bands_of(side.documents.first()?))))
         .collect();
     let statement = "What the response times consist of";
     let rows: Vec<Vec<String>> = sides

@@ -109,7 +109,7 @@ pub fn draw(layout: Layout, name: &str, drawn: &CurvePicture, title: &str) -> Op
         picture.line(class, (x - 12.0, y), (x + 12.0, y));
         picture.line(class, (x, y), (x, y + 9.0));
         let words = format!("goal {}", time(goal.limit_us));
-        picture.words("name goal", (x, y - 5.0), Anchor::Middle, &words);
+        picture.words(&format!("name {class}"), (x, y - 5.0), Anchor::Middle, &words);
     }
     picture.names(names);
     picture.columns(TOP, BOTTOM, &columns_of(&drawn.lines, &quantiles));

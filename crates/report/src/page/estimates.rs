@@ -12,6 +12,8 @@ pub struct Estimate {
     pub name: String,
     /// The change as a share of the first side: 0.1 for 10 % more.
     pub change: f64,
+    /// The change in words, as the table has it.
+    pub words: String,
     /// The 95 % interval of the change; `None` where there is none.
     pub interval: Option<(f64, f64)>,
     /// Whether the figure is judged.
@@ -56,11 +58,11 @@ pub fn draw(layout: Layout, name: &str, estimates: &[Estimate], title: &str) -> 
         }
         let dot = if estimate.interval.is_some() { "dot c1" } else { "hollow p50" };
         picture.dot(dot, (x(estimate.change), y), 4.0);
-        picture.words(class, (right + 8.0, y + 4.0), Anchor::Start, &change_text(estimate.change));
+        picture.words(class, (right + 8.0, y + 4.0), Anchor::Start, &estimate.words);
         let interval = estimate.interval.map_or("no interval is known".to_owned(), |(low, high)| {
             format!("95 % sure: {} to {}", change_text(low), change_text(high))
         });
-        let words = format!("{}: {}, {interval}", estimate.name, change_text(estimate.change));
+        let words = format!("{}: {}, {interval}", estimate.name, estimate.words);
         said.push((left, right - left, (y - ROW / 2.0, y + ROW / 2.0), words));
     }
     picture.areas(&said);
@@ -79,6 +81,7 @@ mod tests {
         let estimate = |name: &str, interval| Estimate {
             name: name.to_owned(),
             change: -0.003,
+            words: "-0.3 %".to_owned(),
             interval,
             is_judged: true,
         };

@@ -53,7 +53,7 @@ pub fn table(names: &[&str], rows: &[Vec<String>]) -> Markup {
 pub fn tables_of(view: &View) -> Markup {
     html! {
         @for own in &view.tables { (table_of(own)) }
-        @for note in view.notes_beside(|_| true) { p.how { (note.text) } }
+        @for note in view.notes_beside(|_| true) { (how(&note.text)) }
     }
 }
 
@@ -97,12 +97,12 @@ pub fn details_of(summary: &str, content: Markup, is_open: bool) -> Markup {
 
 /// A section: its heading, and what stands below.
 pub fn section(heading: &str, content: Markup) -> Markup {
-    html! { h2 { (cut_name(heading, WORDS_MAX)) } (content) }
+    html! { h2 { (unbroken(&cut_name(heading, WORDS_MAX))) } (content) }
 }
 
 /// A sentence on how to read what stands above.
 pub fn how(words: &str) -> Markup {
-    html! { p.how { (words) } }
+    html! { p.how { (unbroken(words)) } }
 }
 
 /// A picture with what its script says below it, and with how to read it.
@@ -111,7 +111,7 @@ pub fn figure(picture: &Markup, axis: &str, how: &str) -> Markup {
         figure data-axis=(axis) {
             (picture)
             div.readout aria-live="polite" {}
-            @if !how.is_empty() { figcaption.how { (how) } }
+            @if !how.is_empty() { figcaption.how { (unbroken(how)) } }
         }
     }
 }
@@ -165,10 +165,11 @@ pub fn lines_of(lines: &[Line]) -> Markup {
             dl { @for line in lines {
                 @if !line.label.is_empty() { dt { (line.label) } }
                 dd { @for span in &line.text.0 {
+                    @let words = breakable(&unbroken(&span.words));
                     @match span.tone {
-                        Tone::Plain | Tone::Dim => (breakable(&span.words)),
-                        Tone::Figure => strong { (breakable(&span.words)) },
-                        Tone::Alarm | Tone::Warning => strong.bad { (breakable(&span.words)) },
+                        Tone::Plain | Tone::Dim => (words),
+                        Tone::Figure => strong { (words) },
+                        Tone::Alarm | Tone::Warning => strong.bad { (words) },
                     }
                 } }
             } }
@@ -189,14 +190,39 @@ pub fn said(view: &View, without: &[&str]) -> Markup {
     lines_of(&lines)
 }
 
-/// Words that may be a long list without blanks, such as that of the agents: each comma is a place for a new line.
+/// Words that may be a long list without blanks, such as that of the agents: each comma is a place for a new line, but for those of a
+/// number.
 fn breakable(words: &str) -> Markup {
+    let pieces: Vec<&str> = words.split(',').collect();
     html! {
-        @for (place, piece) in words.split(',').enumerate() {
-            @if place > 0 { "," @if !piece.starts_with(' ') { wbr; } }
+        @for (place, piece) in pieces.iter().enumerate() {
+            @if place > 0 { "," @if !piece.starts_with(' ') && !groups_digits(pieces[place - 1], piece) { wbr; } }
             (piece)
         }
     }
+}
+
+/// Whether the comma between two pieces of a text groups the digits of a number, such as that of `1,000/s`.
+fn groups_digits(before: &str, behind: &str) -> bool {
+    let count = |digits: &mut dyn Iterator<Item = char>| digits.take_while(char::is_ascii_digit).count();
+    (1..=3).contains(&count(&mut before.chars().rev())) && count(&mut behind.chars()) == 3
+}
+
+/// The signs and units that stay on the line of their number.
+const UNITS: [&str; 5] = ["%", "ns", "us", "ms", "s"];
+
+/// A sentence in which no line ends between a number and its unit. Command lines keep their blanks: they are copied.
+pub fn unbroken(sentence: &str) -> String {
+    let mut text = String::with_capacity(sentence.len());
+    for (place, word) in sentence.split(' ').enumerate() {
+        if place > 0 {
+            let unit = word.trim_end_matches(|sign: char| sign.is_ascii_punctuation() && sign != '%');
+            let is_of_number = UNITS.contains(&unit) && text.ends_with(|last: char| last.is_ascii_digit());
+            text.push(if is_of_number { '\u{a0}' } else { ' ' });
+        }
+        text.push_str(word);
+    }
+    text
 }
 
 /// Begins a part of a text whose direction of writing is its own.
@@ -261,6 +287,20 @@ mod tests {
             drawn.contains("<td class=\"name\">1.json</td>") && drawn.contains("<td>unknown</td>"),
             "{drawn}"
         );
+    }
+
+    #[test]
+    fn a_line_does_not_end_between_a_number_and_its_unit() {
+        let sentence = "12 % of p99 (3.5 ms), 8 pairs: x 2 in 4 s; 5 sides";
+        let expected = "12\u{a0}% of p99 (3.5\u{a0}ms), 8 pairs: x 2 in 4\u{a0}s; 5 sides";
+        assert_eq!(unbroken(sentence), expected);
+    }
+
+    #[test]
+    fn a_list_breaks_at_its_commas_and_a_number_does_not() {
+        let broken = |words: &str| breakable(words).into_string();
+        assert_eq!(broken("cache1:21001,cache2:11211, a"), "cache1:21001,<wbr>cache2:11211, a");
+        assert_eq!(broken("at 1,250,000/s"), "at 1,250,000/s");
     }
 
     #[test]

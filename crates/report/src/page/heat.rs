@@ -71,13 +71,17 @@ pub fn draw(
             picture.rect("unanswered", (left, TOP - STRIP - 4.0), ((right - left).max(0.8), STRIP));
         }
         for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
-            let points: Vec<(f64, f64)> =
-                columns.iter().filter_map(|column| point_of(column, quantile, &x, &axis)).collect();
-            if let [only] = points.as_slice() {
-                picture.dot(&format!("dot {name}"), *only, 3.0);
+            let points: Vec<Option<(f64, f64)>> =
+                columns.iter().map(|column| point_of(column, quantile, &x, &axis)).collect();
+            // A line over a slice without a time would claim one.
+            for piece in points.split(Option::is_none) {
+                let line: Vec<(f64, f64)> = piece.iter().copied().flatten().collect();
+                if let [only] = line.as_slice() {
+                    picture.dot(&format!("dot {name}"), *only, 3.0);
+                }
+                picture.polyline(&format!("line {name}"), &line);
             }
-            picture.polyline(&format!("line {name}"), &points);
-            names.extend(points.last().map(|last| (last.1 + 4.0, name, name)));
+            names.extend(points.iter().flatten().last().map(|last| (last.1 + 4.0, name, name)));
         }
         let said: Vec<(f64, f64, String)> = columns.iter().map(|column| words_of(column, &x)).collect();
         picture.columns(TOP - STRIP - 4.0, BOTTOM, &said);
@@ -171,4 +175,30 @@ fn words_of(column: &HeatColumn, x: &SecondsAxis) -> (f64, f64, String) {
     }
     let (left, right) = (x.at(column.at_s), x.at(end));
     (left, right - left, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::svg::WIDE;
+    use super::*;
+    use pummel_measure::histogram::Histogram;
+
+    /// A slice of one second whose requests took a millisecond.
+    fn column(at_s: f64, answered: u64) -> HeatColumn {
+        let mut histogram = Histogram::new();
+        (0..answered).for_each(|_| histogram.record(1_000_000));
+        let mut sketch = Sketch::default();
+        sketch.add(&histogram);
+        HeatColumn { at_s, seconds: 1.0, sketch, unanswered: 0 }
+    }
+
+    #[test]
+    fn no_line_is_drawn_over_a_slice_in_which_nothing_was_answered() {
+        let columns = [column(0.0, 10), column(1.0, 10), column(2.0, 0), column(3.0, 10)];
+        let drawn = draw(WIDE, "heat", &columns, 4.0, "title").expect("a picture").into_string();
+        for name in ["p50", "p99"] {
+            assert_eq!(drawn.matches(&format!("class=\"line {name}\"")).count(), 1, "{drawn}");
+            assert_eq!(drawn.matches(&format!("class=\"dot {name}\"")).count(), 1, "{drawn}");
+        }
+    }
 }

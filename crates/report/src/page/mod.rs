@@ -21,9 +21,9 @@ mod compared;
 mod data;
 mod frame;
 mod of_series;
+mod picture_data;
 mod repeated;
 mod sections;
-mod series;
 mod surroundings;
 mod top;
 mod words;
@@ -34,6 +34,7 @@ mod tests;
 use maud::{Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
+use self::frame::unbroken;
 use self::svg::{WORDS_MAX, cut_name};
 use crate::VERSION;
 use crate::document::{CurveDocument, Document};
@@ -108,8 +109,8 @@ impl Heading {
     fn markup(&self, options: &PageOptions) -> Markup {
         html! {
             @if let Some(title) = &options.title { p.dim { (cut_name(title, WORDS_MAX)) } }
-            h1 { (self.headline) }
-            @if !self.subject.is_empty() { p.dim { (self.subject) } }
+            h1 { (unbroken(&self.headline)) }
+            @if !self.subject.is_empty() { p.dim { (unbroken(&self.subject)) } }
             @if !self.badges.is_empty() {
                 ul.badges { @for (words, is_good) in &self.badges {
                     li class=[is_good.map(|is_good| if is_good { "good" } else { "bad" })] { (cut_name(words, WORDS_MAX)) }

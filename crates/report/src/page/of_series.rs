@@ -7,22 +7,23 @@ use super::axis::time;
 use super::frame::{Framed, details, fields, plan_text, said, section, tables_of};
 use super::svg::in_layouts;
 use super::throughput::{self, RateMarks, RatePoint};
-use super::words::command_line;
+use super::words::{command_line, quantile_name};
 use crate::document::CurveDocument;
 use crate::numbers::number;
 use crate::view::run::Wanted;
 use crate::view::series::view;
 
 /// What the marks of picture 5 mean, as far as it has them.
-fn how_to_read_rates(points: &[RatePoint], has_goals: bool, over: Option<&str>) -> String {
+fn how_to_read_rates(points: &[RatePoint], marks: &RateMarks, over: Option<&str>) -> String {
     let has = |is: fn(&RatePoint) -> bool| points.iter().any(is);
     let marks = [
-        (has_goals, "filled points are runs that met the goals, hollow ones missed them"),
+        (!marks.limits_us.is_empty(), "filled points are runs that met the goals, hollow ones missed them"),
+        (marks.between.is_some(), "the limit lies in the shaded field"),
         (has(|point| !point.is_carried), "crosses are rates that were not carried"),
-        (has(|point| !point.is_trusted), "grey points are partly pummel's own, and lines break there"),
+        (has(|point| !point.is_trusted), "pale points are partly pummel's own, and lines break there"),
         (
             has(|point| !point.intervals_us.is_empty()),
-            "vertical bars are 95 % intervals within a run, of points that are not grey",
+            "vertical bars are 95 % intervals within a run, of points that are not pale",
         ),
         (
             has(|point| point.intervals_us.iter().any(|(_, (_, high))| high.is_none())),
@@ -62,6 +63,8 @@ fn statement_of_rates(points: &[RatePoint]) -> Option<String> {
 
 /// The sections of a search or a scan.
 pub fn sections(document: &CurveDocument) -> Markup {
+    // With a goal, the bars of other quantiles would cover those that decide.
+    let judged: Vec<String> = document.goals.iter().map(|goal| quantile_name(goal.quantile)).collect();
     let points: Vec<RatePoint> = document
         .runs
         .iter()
@@ -71,6 +74,7 @@ pub fn sections(document: &CurveDocument) -> Markup {
             intervals_us: run
                 .response_ci_us
                 .iter()
+                .filter(|(name, _)| judged.is_empty() || judged.iter().any(|one| one == name))
                 .filter_map(|(name, [low, high])| Some((name.to_owned(), ((*low)?, *high))))
                 .collect(),
             rate: run.rate,
@@ -83,6 +87,7 @@ pub fn sections(document: &CurveDocument) -> Markup {
     let marks = RateMarks {
         limits_us: document.goals.iter().map(|goal| goal.limit_us).collect(),
         found: document.found_rate,
+        between: document.search.as_ref().and_then(|search| search.low.zip(search.high)),
     };
     let over = document.runs.iter().find_map(|run| run.level.as_ref()).map(|level| level.of.as_str());
     let title = match over {
@@ -99,7 +104,7 @@ pub fn sections(document: &CurveDocument) -> Markup {
         statement,
         picture,
         instead: "A picture needs two runs whose times are known.",
-        how: how_to_read_rates(&points, !document.goals.is_empty(), over),
+        how: how_to_read_rates(&points, &marks, over),
         numbers: numbers.clone(),
         axis: "",
     };

@@ -15,14 +15,14 @@ use super::heat::{self, COLUMNS_MAX};
 use super::rate::{self, RateColumn, RatePlan};
 use super::svg::{WORDS_MAX, cut_name, in_layouts};
 use super::words::{self, command_line, figure};
-use super::{anatomy, curve, series, surroundings};
+use super::{anatomy, curve, picture_data, surroundings};
 use crate::VERSION;
 use crate::document::{
     CacheResult, Document, FiveTimes, IntervalResult, OpResult, OpsResult, TimeFigures, reads,
 };
 use crate::numbers::{grouped, number};
 use crate::stored::PAGE_DATA;
-use crate::view::run::{Wanted, asked_rate, view};
+use crate::view::run::{Wanted, asked_rate, too_few_stops, view};
 
 /// Rows of a table below a picture at most.
 const ROWS_MAX: usize = 60;
@@ -69,10 +69,9 @@ fn surroundings_of_answers(document: &Document) -> Markup {
     let resources = document.verdict.iter().flat_map(|verdict| &verdict.headroom);
     let used: Vec<String> =
         resources.map(|used| format!("{} {}", used.resource, percent(used.used_percent / 100.0))).collect();
-    fields(&[
-        ("Used", used.join(", ")),
-        ("No intervals", document.certainty_missing.clone().unwrap_or_default()),
-    ])
+    let stops = too_few_stops(document).map(str::to_owned);
+    let no_intervals = stops.or_else(|| document.certainty_missing.clone());
+    fields(&[("Used", used.join(", ")), ("No intervals", no_intervals.unwrap_or_default())])
 }
 
 fn requests(document: &Document) -> Markup {
@@ -259,12 +258,12 @@ fn span_table(document: &Document) -> Markup {
 }
 
 fn percentiles(document: &Document) -> Markup {
-    let drawn = series::curve_of(document);
+    let drawn = picture_data::curve_of(document);
     let statement = words::of_curve(document);
     // Wait and lag of what got no answer are no picture of answers.
     let picture = in_layouts(|layout| curve::draw(layout, "curve", &drawn, &statement))
         .filter(|_| document.totals.completed > 0);
-    let ops = series::op_curves_of(document);
+    let ops = picture_data::op_curves_of(document);
     let title = "Response times of each operation";
     let panels = in_layouts(|layout| curve::draw_panels(layout, "ops", &ops, title)).map(|panels| {
         html! { h3 { (title) } (figure_of(&panels, "", "Grey: the response of all requests.")) }
@@ -274,7 +273,7 @@ fn percentiles(document: &Document) -> Markup {
         .map(|(name, _)| {
             let spans = [Span::Response, Span::Service, Span::Wait, Span::Lag];
             let cells = spans.map(|span| figure(document.totals.times.of_span(span).at(name)));
-            let ends = document.totals.times.of_span(Span::Response).ci.as_ref().and_then(|ci| ci.get(name));
+            let ends = picture_data::interval_of(document, name);
             let end = |at: usize| ends.map_or(String::new(), |ends| ends[at].map_or("?".to_owned(), time));
             [vec![(*name).to_owned()], cells.to_vec(), vec![end(0), end(1)]].concat()
         })
@@ -313,7 +312,7 @@ fn percentiles(document: &Document) -> Markup {
 }
 
 fn over_time(document: &Document) -> Markup {
-    let columns = series::heat_of(document);
+    let columns = picture_data::heat_of(document);
     let statement = words::of_heat(&columns);
     let length_s = length_of(document);
     let picture = in_layouts(|layout| heat::draw(layout, "heat", &columns, length_s, &statement));
@@ -358,7 +357,7 @@ fn over_time(document: &Document) -> Markup {
 
 /// The heat map of the service times, which is opened on demand; nothing where there is none.
 fn service_over_time(document: &Document, length_s: f64) -> Markup {
-    let columns = heat::merged(&series::service_heat_of(document), SERVICE_COLUMNS_MAX);
+    let columns = heat::merged(&picture_data::service_heat_of(document), SERVICE_COLUMNS_MAX);
     let title = "Service times over time";
     let picture = in_layouts(|layout| heat::draw(layout, "heat-service", &columns, length_s, title));
     picture.map_or(Markup::default(), |picture| {
@@ -373,11 +372,11 @@ fn length_of(document: &Document) -> f64 {
 }
 
 fn rates(document: &Document) -> Markup {
-    let columns = series::rates_of(document);
+    let columns = picture_data::rates_of(document);
     let statement = words::of_rate(document);
     let length_s = length_of(document);
     let is_complete = document.status == Status::Complete;
-    let planned_s = series::planned_s(document).filter(|_| !is_complete).unwrap_or(0.0);
+    let planned_s = picture_data::planned_s(document).filter(|_| !is_complete).unwrap_or(0.0);
     let asked = asked_rate(document);
     let parts = document.phases.iter().map(|phase| (phase.at_s, phase.name.clone())).collect();
     let plan = RatePlan { asked, parts, planned_s };
@@ -387,7 +386,7 @@ fn rates(document: &Document) -> Markup {
     let mut how = "How to read it: the thick line is what was completed.".to_owned();
     if asked.is_some() || columns.iter().any(|column| column.asked.is_some()) {
         how += " The dashed line at \u{201c}asked\u{201d} is the rate of the plan.";
-        if series::fills_misses(document) {
+        if picture_data::fills_misses(document) {
             how += " Stores of missed keys come on top of it.";
         }
     }
@@ -431,7 +430,7 @@ fn rates(document: &Document) -> Markup {
 }
 
 fn parts(document: &Document) -> Markup {
-    let bands = series::bands_of(document);
+    let bands = picture_data::bands_of(document);
     let statement = words::of_bands(&bands);
     let picture = in_layouts(|layout| anatomy::draw(layout, "anatomy", &bands, &statement));
     let rows: Vec<Vec<String>> = bands

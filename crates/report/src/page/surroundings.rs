@@ -16,6 +16,7 @@ use crate::document::{
     ServerStatsResult, events_beyond_words,
 };
 use crate::numbers::{grouped, number};
+use crate::view::run::has_intervals;
 use crate::words::unsteady;
 use crate::{calibration_words, transmit};
 
@@ -512,7 +513,8 @@ pub fn facts(document: &Document) -> Vec<(&'static str, String)> {
         )
     });
     let detected = document.detected.as_ref().map(|words| format!("found by asking: {words}"));
-    let windows = document.certainty.as_ref().map(|certainty| {
+    let certainty = document.certainty.as_ref().filter(|_| has_intervals(document));
+    let windows = certainty.map(|certainty| {
         let level = certainty.level * 100.0;
         format!(
             "{level:.0} % within the run, from {} of {:.1} s ({})",

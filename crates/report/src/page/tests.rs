@@ -5,8 +5,8 @@ use crate::comparison::{
     Comparison, PairCommand, Question, SIDE_NAMES, Side, SideNames, SideSource, StoredFile, side_of,
 };
 use crate::document::{
-    AgentsResult, Document, EventResult, LossResult, MemberResult, PartResult, PhaseResult,
-    ServerRequestsResult, ServerTimes, SliceConnectionsResult, TrustResult,
+    AgentsResult, CurveSearch, Document, EventResult, LossResult, MemberResult, PartResult, PhaseResult,
+    ServerRequestsResult, ServerTimes, SliceConnectionsResult, StopResult, TrustResult,
 };
 use crate::example::{Run, sample};
 use crate::repetition::Repetition;
@@ -27,9 +27,9 @@ fn render(document: &Document) -> Vec<u8> {
 }
 
 /// The page as screens show it: without its own script and style, whose text is not that of a page, and without the pictures of
-/// telephones, which have the same words.
+/// telephones, which have the same words. Blanks that do not end a line are blanks.
 fn body(page: &[u8]) -> String {
-    let page = String::from_utf8(page.to_vec()).expect("UTF-8");
+    let page = String::from_utf8(page.to_vec()).expect("UTF-8").replace('\u{a0}', " ");
     let page = page.replace(STYLE, "").replace(SCRIPT, "").replace("<!doctype html>\n", "");
     is_well_formed(&page);
     let mut parts = page.split("<div class=\"narrow\">");
@@ -148,7 +148,7 @@ fn requests_without_an_answer_are_drawn_and_counted() {
     assert!(page.contains("Beyond the triangles of wait and lag it was not even sent."));
     let (lines, missing) = run.document(|document| {
         let missing = document.ops.iter().map(|(_, op)| op.unsent).sum::<u64>();
-        (series::curve_of(document).lines, missing)
+        (picture_data::curve_of(document).lines, missing)
     });
     for class in ["wait", "lag"] {
         let line = lines.iter().find(|line| line.class == class).expect("a line");
@@ -210,6 +210,21 @@ fn the_title_of_a_run_that_failed_or_was_overloaded_says_so() {
             "{page}"
         );
     }
+}
+
+#[test]
+fn a_run_in_which_the_server_stopped_has_no_intervals_on_the_page_either() {
+    let mut document = Run::new(Keep::Figures).with_windows().document(Clone::clone);
+    let sure = "<dt>Intervals</dt><dd>95 % within the run";
+    let page = body(&render(&document));
+    assert!(page.contains("class=\"whisker\"") && page.contains(sure), "{page}");
+    document.stops = vec![StopResult { from_s: 0.1, to_s: 1.9, lasted: false }];
+    let page = body(&render(&document));
+    assert!(!page.contains("whisker") && !page.contains(sure), "{page}");
+    assert!(
+        page.contains("<dt>No intervals</dt><dd>One stop does not tell how often it happens</dd>"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -343,7 +358,9 @@ fn a_search_is_drawn_with_what_it_found() {
     );
     assert_eq!(stored::json_of(&of_curve(&document, &json, &PageOptions::default())).unwrap(), json);
     assert!(page.contains("crosses are rates that were not carried"), "{page}");
-    assert!(!page.contains("grey points"), "what is not drawn is not explained");
+    for unseen in ["pale points", "shaded field", "class=\"between\""] {
+        assert!(!page.contains(unseen), "what is not drawn is not explained");
+    }
     let statement = "<h2>p99 400 us at 50,000 completed per second, 90.0 ms at 90,000</h2>";
     assert!(page.contains(statement), "{page}");
     assert!(page.contains("<code>pummel show --format json</code> also takes this page."), "{page}");
@@ -362,6 +379,18 @@ fn a_search_is_drawn_with_what_it_found() {
         page.contains("<th class=\"name\">goal</th>") && page.contains("<td class=\"name\">missed"),
         "{page}"
     );
+    unknown.search =
+        Some(CurveSearch { low: Some(50_000.0), high: Some(75_000.0), ..CurveSearch::default() });
+    let ends = |low| [Some(low), None];
+    unknown.runs[2].response_ci_us =
+        [("p50".to_owned(), ends(30.0)), ("p99".to_owned(), ends(900.0))].into_iter().collect();
+    let page = body(&of_curve(&unknown, &json, &PageOptions::default()));
+    assert!(page.contains("class=\"dot p50 doubtful\"") && page.contains("pale points"), "{page}");
+    assert!(
+        page.contains("class=\"between\"") && page.contains("the limit lies in the shaded field"),
+        "{page}"
+    );
+    assert!(page.contains("class=\"interval p99\"") && !page.contains("class=\"interval p50\""), "{page}");
 }
 
 /// The series in this JSON.

@@ -38,6 +38,8 @@ pub struct RateMarks {
     pub limits_us: Vec<f64>,
     /// The rate that was found.
     pub found: Option<f64>,
+    /// The rates between which the limit lies; `None` where one of them is not known.
+    pub between: Option<(f64, f64)>,
 }
 
 const TOP: f64 = 28.0;
@@ -60,11 +62,15 @@ pub fn draw(
         point.response_us.iter().filter_map(|(_, us)| *us).chain(ends)
     });
     let y = TimeAxis::of(known.chain(marks.limits_us.iter().copied()), TOP, BOTTOM)?;
-    let most = points.iter().map(|point| point.rate).chain(marks.found).fold(0.0, f64::max);
+    let found = marks.found.into_iter().chain(marks.between.map(|(_, high)| high));
+    let most = points.iter().map(|point| point.rate).chain(found).fold(0.0, f64::max);
     let x = RateScale(SecondsAxis::of(layout, most * 1.05));
     let mut picture = Picture::new(layout, BOTTOM + 36.0);
     y.draw(&mut picture, "time, logarithmic");
     x.draw(&mut picture, most * 1.05);
+    if let Some((low, high)) = marks.between {
+        picture.rect("between", (x.0.at(low), TOP), (x.0.at(high) - x.0.at(low), BOTTOM - TOP));
+    }
     for limit in &marks.limits_us {
         picture.line("goal", (layout.left, y.at(*limit)), (layout.right, y.at(*limit)));
     }
@@ -128,7 +134,7 @@ fn draw_quantile(
             let bar = at.0 + (place as f64 - 1.5) * 3.0;
             picture.interval(&format!("interval {class}"), (bar, y.at(*low)), high.map(|us| y.at(us)), TOP);
         }
-        let class = if point.is_trusted { class } else { "doubtful" };
+        let class = if point.is_trusted { class.to_owned() } else { format!("{class} doubtful") };
         if !point.is_carried {
             let (left, right, top, bottom) = (at.0 - 4.0, at.0 + 4.0, at.1 - 4.0, at.1 + 4.0);
             let cross = format!(

@@ -5,11 +5,15 @@ use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Span;
 
 use super::axis::time;
-use super::series;
-use super::words::{figure, limit_name};
+use super::frame::unbroken;
+use super::picture_data;
+use super::words::{figure, limit_name, quantile_name};
 use crate::document::{Document, Figure};
 use crate::numbers::{grouped, number};
 use crate::view::run::asked_rate;
+
+/// Least use of a resource, in percent, with which the tile of a limit names it.
+const NEAR_FULL_PERCENT: f64 = 80.0;
 
 /// One figure with its name, and what stands below it.
 struct Tile {
@@ -37,7 +41,7 @@ pub fn tiles(document: &Document) -> Markup {
             li class=[tile.is_bad.then_some("bad")] {
                 span.dim { (tile.name) }
                 strong { (tile.value) }
-                span.dim { (tile.note) }
+                span.dim { (unbroken(&tile.note)) }
             }
         } }
     }
@@ -54,8 +58,7 @@ fn rate(document: &Document) -> Tile {
 
 fn quantile(document: &Document, name: &'static str) -> Tile {
     let response = document.totals.times.of_span(Span::Response);
-    let ends =
-        response.ci.as_ref().and_then(|ci| ci.get(name)).and_then(|[low, high]| Some(((*low)?, *high)));
+    let ends = picture_data::interval_of(document, name).and_then(|[low, high]| Some((low?, high)));
     let note = ends.map_or(String::new(), |(low, high)| {
         format!("{} .. {}", time(low), high.map_or(String::new(), time)).trim_end().to_owned()
     });
@@ -70,14 +73,14 @@ fn quantile(document: &Document, name: &'static str) -> Tile {
 }
 
 fn hits(document: &Document) -> Option<Tile> {
-    let (found, keys) = series::looked_up(document);
+    let (found, keys) = picture_data::looked_up(document);
     let value = format!("{:.1} %", 100.0 * found as f64 / keys as f64);
     let note = format!("of {} keys", grouped(keys));
     (keys > 0).then_some(Tile { name: "hits", value, note, is_bad: false })
 }
 
 fn errors(document: &Document) -> Tile {
-    let (errors, unanswered) = (document.totals.errors, series::unanswered(document));
+    let (errors, unanswered) = (document.totals.errors, picture_data::unanswered(document));
     let value = if errors == 0 { "none".to_owned() } else { grouped(errors) };
     let note = match unanswered {
         0 if document.totals.requests == 0 => String::new(),
@@ -90,10 +93,12 @@ fn errors(document: &Document) -> Tile {
 
 fn limit(document: &Document) -> Option<Tile> {
     let verdict = document.verdict.as_ref()?;
+    let limit = document.limit()?;
     let most = verdict.headroom.iter().max_by(|one, other| one.used_percent.total_cmp(&other.used_percent));
+    // Beside a limit that was reached, a resource with much room left would read as that limit.
+    let most = most.filter(|used| limit == "none" || used.used_percent >= NEAR_FULL_PERCENT);
     let note =
         most.map_or(String::new(), |used| format!("{} {:.0} % used", used.resource, used.used_percent));
-    let limit = document.limit()?;
     Some(Tile { name: "limit", value: limit_name(limit), note, is_bad: limit == "generator" })
 }
 
@@ -110,7 +115,7 @@ pub fn goals(document: &Document) -> Markup {
                 thead { tr { th { "goal" } th { "at most" } th { "reached" } th.name { "" } th.name { "" } } }
                 tbody { @for goal in &document.goals {
                     tr {
-                        td { (format!("p{}", (goal.quantile * 1e8).round() / 1e6)) }
+                        td { (quantile_name(goal.quantile)) }
                         td { (time(goal.limit_us)) }
                         td { (figure(match (goal.reached_us, goal.above_us) {
                             (Some(us), _) => Figure::Known(us),

@@ -6,7 +6,7 @@ use pummel_measure::recorder::Span;
 use super::anatomy::{Band, ENOUGH};
 use super::axis::time;
 use super::heat::HeatColumn;
-use super::series::unanswered;
+use super::picture_data::unanswered;
 use super::svg::cut_name;
 use crate::document::{Document, Figure, OpResult};
 use crate::numbers::grouped;
@@ -34,6 +34,11 @@ pub fn figure(figure: Figure) -> String {
         Figure::Above(us) => format!("> {}", time(us)),
         Figure::Absent => "-".to_owned(),
     }
+}
+
+/// The name of a quantile, such as `p99.9`.
+pub fn quantile_name(quantile: f64) -> String {
+    format!("p{}", (quantile * 1e8).round() / 1e6)
 }
 
 /// The limit in a word or two.

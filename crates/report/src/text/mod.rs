@@ -108,7 +108,7 @@ fn details(document: &Document, width: usize) -> String {
     }
     errors(&mut page, document);
     around(&mut page, document);
-    crew(&mut page, document);
+    agents(&mut page, document);
     renewals(&mut page, document);
     verification(&mut page, document);
     trace(&mut page, document);
@@ -180,10 +180,10 @@ fn errors(page: &mut Page, document: &Document) {
 }
 
 /// The processes that took part, where there were several.
-fn crew(page: &mut Page, document: &Document) {
-    let Some(crew) = &document.agents else { return };
-    page.field("Agents", &agents::words(crew));
-    let rows = agents::table(crew, document.seconds);
+fn agents(page: &mut Page, document: &Document) {
+    let Some(agents) = &document.agents else { return };
+    page.field("Agents", &agents::words(agents));
+    let rows = agents::table(agents, document.seconds);
     if rows.len() > 1 {
         page.line("");
         page.table(&rows, 1);

@@ -52,7 +52,7 @@ pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &m
         context.session.is_closing = true;
         return out.fail(INVALID);
     }
-    carry_out(command, extras, key, value, context, out);
+    execute(command, extras, key, value, context, out);
 }
 
 /// Writes the answer to a request that was chosen to fail.
@@ -118,7 +118,7 @@ fn is_well_formed(command: BinaryCommand, extras: &[u8], key: &[u8], value: &[u8
     }
 }
 
-fn carry_out(
+fn execute(
     command: BinaryCommand,
     extras: &[u8],
     key: &[u8],

@@ -337,7 +337,7 @@ impl Store {
     /// The index of the living item of this key. An expired item is removed, unless it expired too early: every command
     /// that misses such an item is recorded.
     fn find(&mut self, key: &[u8], now: Nanos) -> Option<usize> {
-        self.carry_out_flush(now);
+        self.flush_if_due(now);
         let place = *self.places.get(key)? as usize;
         let flushed_cas = self.flushed_cas;
         let policy = self.policy;
@@ -373,7 +373,7 @@ impl Store {
         Some(place)
     }
 
-    fn carry_out_flush(&mut self, now: Nanos) {
+    fn flush_if_due(&mut self, now: Nanos) {
         if self.flush_due <= now {
             self.flush_due = NEVER;
             self.flushed_cas = self.last_cas;

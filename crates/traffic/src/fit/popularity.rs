@@ -30,13 +30,13 @@ pub const ZIPF_DISTANCE_MAX: f64 = 0.05;
 /// A key that was seen, or the keys that a key of the sample represents.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SeenKey {
-    /// Requests for the key.
+    /// Numbers of the requests for the key in the two halves of all requests.
     pub(super) halves: Halves,
     /// Number of keys that the key represents.
     pub(super) weight: f64,
 }
 
-/// Zipf's law on a range of ranks.
+/// Zipf's law, fitted to a range of ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zipf {
     /// The exponent: a key of rank r gets a share of the requests proportional to r^-`exponent`.
@@ -154,7 +154,7 @@ impl Spread {
         let groups = groups(&keys);
         let behind = rates_behind(&groups, once_max, lives);
         let seen = Shares::of(groups.iter().copied());
-        // Of a record that had one key, the key says all.
+        // Where keys never change, a record has one key, whose requests are all of the record's.
         let is_known = |group: &Class| lives.are_endless() && group.rate > RARE_MAX as f64;
         let known = groups.iter().copied().filter(is_known);
         let records = Shares::of(known.chain(behind.classes.iter().copied()));

@@ -43,8 +43,8 @@ pub struct Churning {
     slots: Slots,
     /// The lifetime of the client in each slot.
     lifetimes: Vec<Lifetime>,
-    /// The number and the endpoint of each client that is there in phases where clients stay, by its slot. Noted when the first
-    /// client comes that does not stay.
+    /// The number and the endpoint of each client in phases where clients stay, by its slot. Noted before the first phase in which
+    /// clients come and go.
     staying: Vec<(u64, Endpoint)>,
     /// Number of clients that have an open connection.
     open: u64,
@@ -249,7 +249,7 @@ impl Churning {
         cause: CloseCause,
         now: Nanos,
     ) {
-        state.miss(slot);
+        state.note_missed_replies(slot);
         state.reporter.failed(slot);
         self.lifetimes[slot].failure = Some(failure);
         let connection = &mut state.connections[slot];
@@ -288,7 +288,7 @@ impl Churning {
         match lifetime.failure.filter(|_| self.is_paced()) {
             Some(failure) => {
                 self.slots.release_paused(slot, now, now.saturating_add(retry_pause(failures)));
-                if failure.is_before_asking() {
+                if failure.is_before_connect() {
                     self.slots.note_shortage(now);
                 }
             }
@@ -455,8 +455,8 @@ impl LoadModel for Churning {
         state.note_accepted(slot, now);
         let client = &mut state.entries[slot].client;
         client.handle_opened(0, now);
-        if spawner.phase().told {
-            client.begin(spawner.assignment_of(lifetime.number, now), Some(Schedule::told()));
+        if spawner.phase().has_call_gaps {
+            client.begin(spawner.assignment_of(lifetime.number, now), Some(Schedule::set_by_caller()));
         }
         state.wake(slot);
     }
@@ -490,7 +490,7 @@ impl LoadModel for Churning {
                 state.note_turned_away(server, &reason, now);
                 state.reporter.not_opened(server, reason);
                 // A machine without a descriptor for the connection says nothing about the server's silence.
-                if !failure.is_before_asking() {
+                if !failure.is_before_connect() {
                     state.silence.refused(server, slot, since);
                 }
             }

@@ -60,7 +60,7 @@ impl Lifetime {
         }
         if let Some(failure) = self.failure {
             churn.fail(failure);
-            churn.asked -= u64::from(failure.is_before_asking());
+            churn.asked -= u64::from(failure.is_before_connect());
         }
     }
 

@@ -48,9 +48,9 @@ pub struct ChurnPhase {
     pub calls: u64,
     /// Most requests that a client has outstanding.
     pub depth: u32,
-    /// Whether each request of a client says when the next one is due, the first being due when the connection is open.
-    /// Otherwise requests are made in closed loop.
-    pub told: bool,
+    /// Whether a gap is drawn with each request of a client, after which the next one is due; the first is due when the
+    /// connection is open. Without gaps, requests are made in closed loop.
+    pub has_call_gaps: bool,
     /// Whether a slot stays free for a pause after a connection that failed. Otherwise each client comes when it is due,
     /// whether or not earlier connections failed.
     pub paced: bool,

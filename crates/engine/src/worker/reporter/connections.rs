@@ -211,14 +211,14 @@ impl WorkerReporter {
     }
 
     /// Notes the bytes of the reply whose request ends next.
-    pub fn weigh(&mut self, bytes: u64) {
+    pub fn note_reply_bytes(&mut self, bytes: u64) {
         if let Some(churn_account) = &mut self.churn_account {
             churn_account.reply_bytes = bytes;
         }
     }
 
-    /// Notes that the request that ends next ends with its connection. `whole` says that all of the request was sent.
-    pub fn parted(&mut self, whole: bool) {
+    /// Notes that the next request to end is cut off by the end of its connection. `whole` says that all of it was sent.
+    pub fn cut_off(&mut self, whole: bool) {
         if let Some(churn_account) = &mut self.churn_account {
             churn_account.cut = !whole;
         }

@@ -21,6 +21,7 @@ pub(crate) use self::headline::exit_status;
 pub use self::headline::{Headline, Word};
 pub(crate) use self::notices::{MESSAGES_MAX, commonest_messages};
 pub use self::times::Wanted;
+pub(crate) use self::times::{has_intervals, too_few_stops};
 
 /// The most lines of notices that stand between a result and its trust.
 const NOTICES_MAX: usize = 5;

@@ -164,7 +164,7 @@ fn figure(figures: &TimeFigures, name: &str, lag: &[String]) -> Cell {
 }
 
 /// Whether figures may have intervals: of a run that changed along the way they say nothing.
-fn has_intervals(document: &Document) -> bool {
+pub(crate) fn has_intervals(document: &Document) -> bool {
     document.stops.is_empty()
         && document.steady != Some(false)
         && !matches!(document.outcome, RunOutcome::Failed | RunOutcome::Overloaded)
@@ -233,15 +233,22 @@ fn no_intervals(document: &Document) -> Option<String> {
         let service = service.map(|us| format!(". Once sent, a request took {} (p50)", time(us)));
         return Some(format!("These times grow with the run{}", service.unwrap_or_default()));
     }
-    match document.stops.len() {
-        0 => {}
-        1 => return Some("One stop does not tell how often it happens: no intervals".to_owned()),
-        _ => return Some("A few stops do not tell how often they happen: no intervals".to_owned()),
+    if let Some(words) = too_few_stops(document) {
+        return Some(format!("{words}: no intervals"));
     }
     changes_note(&document.plan, document.steered.as_ref().map_or(0, Vec::len)).or_else(|| {
         let missing = document.certainty_missing.as_ref().filter(|_| document.steady != Some(false))?;
         Some(format!("No intervals: {missing}"))
     })
+}
+
+/// Reason why a run in which the server stopped has no intervals; `None` for any other run.
+pub(crate) fn too_few_stops(document: &Document) -> Option<&'static str> {
+    match document.stops.len() {
+        0 => None,
+        1 => Some("One stop does not tell how often it happens"),
+        _ => Some("A few stops do not tell how often they happen"),
+    }
 }
 
 /// The headings of the columns in which a cell is mostly pummel's own delay.

@@ -1,6 +1,6 @@
 //! Result of one run for a search: how near its quantiles and their upper bounds came to the limits of the goals.
 
-use super::{Seen, Unsound};
+use super::{RunFindings, Unsound};
 use crate::measurement::Measurement;
 use crate::reason::Reason;
 use crate::recorder::Span;
@@ -8,12 +8,12 @@ use crate::summary::{GoalResult, Summary};
 use crate::uncertainty::{Batches, Upper};
 use pummel_logic::time::Nanos;
 
-impl Seen {
+impl RunFindings {
     /// Takes what the search needs from the summary of a run after a plan with goals. `carried` says whether requests
     /// were answered about as fast as they were asked.
-    pub fn of(measurement: &Measurement, summary: &Summary, carried: bool) -> Seen {
+    pub fn of(measurement: &Measurement, summary: &Summary, carried: bool) -> RunFindings {
         let margin = greatest(&summary.goals, |goal| Some(above_limit(goal.reached.known()?, goal)));
-        let seen = Seen {
+        let seen = RunFindings {
             rate: summary.totals.rate,
             margin,
             margin_high: margin_high(measurement, summary),
@@ -29,7 +29,7 @@ impl Seen {
         let is_idle = measurement.reason == Some(Reason::NothingDue);
         let idle = is_idle.then_some(Unsound::Idle);
         let unsound = idle.or(unsteady).or(generator);
-        Seen { unsound, ..seen }
+        RunFindings { unsound, ..seen }
     }
 }
 
@@ -69,12 +69,12 @@ mod tests {
     use pummel_logic::time::{MICROSECOND, MILLISECOND, SECOND};
 
     /// Result of a quiet run, whose responses are 43 us, for goals of its median.
-    fn seen(limits_us: &[u64]) -> Seen {
+    fn seen(limits_us: &[u64]) -> RunFindings {
         let run = quiet();
         let mut plan = run.plan();
         plan.goals = limits_us.iter().map(|us| Goal { quantile: 0.5, limit_ns: us * MICROSECOND }).collect();
         let measurement = run.measurement();
-        Seen::of(&measurement, &Summary::of(&measurement, &plan), true)
+        RunFindings::of(&measurement, &Summary::of(&measurement, &plan), true)
     }
 
     #[test]
@@ -89,7 +89,8 @@ mod tests {
     fn a_run_in_which_no_request_was_due_says_nothing() {
         let run = quiet();
         let (plan, whole) = (run.plan(), run.measurement());
-        let of = |measurement: &Measurement| Seen::of(measurement, &Summary::of(measurement, &plan), true);
+        let of =
+            |measurement: &Measurement| RunFindings::of(measurement, &Summary::of(measurement, &plan), true);
         assert_eq!(of(&whole).unsound, None);
         let mut idle = Measurement::new(["clients".to_owned()], Clock::Kernel, SECOND);
         idle.mark(Status::Partial, nothing_completed(&plan, &idle, None));
@@ -105,7 +106,7 @@ mod tests {
         let mut plan = run.plan();
         plan.goals = vec![Goal { quantile: 0.99, limit_ns: MILLISECOND }];
         let measurement = Measurement { windows: None, ..run.measurement() };
-        let seen = Seen::of(&measurement, &Summary::of(&measurement, &plan), true);
+        let seen = RunFindings::of(&measurement, &Summary::of(&measurement, &plan), true);
         assert!(seen.met() && !seen.met_surely(), "{seen:?}");
     }
 }

@@ -8,7 +8,7 @@ use super::inquiry::ServerReport;
 use crate::resolve::Server;
 
 /// The readings of all servers, and the time of the next one.
-pub struct Intervals {
+pub struct PeriodicReadings {
     /// Length of an interval, in nanoseconds.
     pub every_ns: Nanos,
     /// Time at which the measured phase began, on the monotonic clock.
@@ -21,15 +21,15 @@ pub struct Intervals {
     pub stats: Vec<ServerStats>,
 }
 
-impl Intervals {
-    /// Creates intervals of this length for `servers`. [`Intervals::begin`] starts them.
-    pub fn new(every_ns: Nanos, servers: &[Server]) -> Intervals {
+impl PeriodicReadings {
+    /// Creates intervals of this length for `servers`. [`PeriodicReadings::begin`] starts them.
+    pub fn new(every_ns: Nanos, servers: &[Server]) -> PeriodicReadings {
         let stats = servers.iter().map(|server| ServerStats {
             address: server.name().to_owned(),
             every_ns,
             ..ServerStats::default()
         });
-        Intervals {
+        PeriodicReadings {
             every_ns,
             began: 0,
             next_at: 0,
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_reading_that_is_missing_makes_a_longer_interval_and_is_counted() {
         let server = Server::resolve("127.0.0.1:1", &Sources::default()).unwrap();
-        let mut intervals = Intervals::new(SECOND, &[server]);
+        let mut intervals = PeriodicReadings::new(SECOND, &[server]);
         intervals.begin(10 * SECOND);
         assert_eq!(intervals.next_at, 11 * SECOND);
         for report in [Some(report(10 * SECOND)), Some(report(11 * SECOND)), None, Some(report(13 * SECOND))]

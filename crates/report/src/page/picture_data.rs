@@ -1,4 +1,4 @@
-//! From a document to the plain series that pictures draw.
+//! The data of the pictures of a run, from its document.
 
 use pummel_logic::plan::Work;
 use pummel_logic::protocol::Fault;
@@ -12,6 +12,7 @@ use super::curve::{CurveLine, CurvePicture, GoalMark, Whisker};
 use super::heat::HeatColumn;
 use super::rate::RateColumn;
 use crate::document::{Document, OpResult, reads};
+use crate::view::run::has_intervals;
 
 /// Points of a percentile curve for each nine.
 const STEPS: u32 = 24;
@@ -93,9 +94,8 @@ pub fn curve_of(document: &Document) -> CurvePicture {
         limit_us: goal.limit_us,
         is_met: goal.met == Some(true),
     });
-    let response = document.totals.times.of_span(Span::Response);
     let whiskers = QUANTILES.iter().filter_map(|(name, quantile)| {
-        let [low, high] = *response.ci.as_ref()?.get(name)?;
+        let [low, high] = interval_of(document, name)?;
         Some(Whisker { nines: nines_of(*quantile), low_us: low?, high_us: high })
     });
     if let Some(first) = lines.first_mut() {
@@ -122,9 +122,17 @@ pub fn op_curves_of(document: &Document) -> Vec<CurveLine> {
     std::iter::once(all).chain(each).filter(|line| !line.points.is_empty()).collect()
 }
 
+/// The 95 % interval of a quantile of the response, in microseconds: the ends, each where it is known. `None` where the screen has
+/// none either.
+pub fn interval_of(document: &Document, quantile: &str) -> Option<[Option<f64>; 2]> {
+    let response = document.totals.times.of_span(Span::Response);
+    response.ci.as_ref()?.get(quantile).copied().filter(|_| has_intervals(document))
+}
+
 /// How sure the response times of all requests are: nines, and the ends in microseconds where both are known.
 pub fn band_of(document: &Document) -> Vec<(f64, f64, f64)> {
-    let bands = document.certainty.iter().flat_map(|certainty| &certainty.bands);
+    let certainty = document.certainty.as_ref().filter(|_| has_intervals(document));
+    let bands = certainty.iter().flat_map(|certainty| &certainty.bands);
     bands.filter_map(|(quantile, low, high)| Some((nines_of(*quantile), (*low)?, (*high)?))).collect()
 }
 
