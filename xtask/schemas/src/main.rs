@@ -1,4 +1,4 @@
-//! `cargo xtask schemas`: the JSON schemas of results and the tables of their fields in the documents, made from the types, and the
+//! `cargo xtask schemas`: the JSON schemas of results and plans and the tables of their fields in the documents, made from the types, and the
 //! table of contents of the book, made from the page of all pages.
 
 #![forbid(unsafe_code)]
@@ -13,8 +13,8 @@ use std::{fs, io};
 use pummel_report::schema::schemas;
 use serde_json::Value;
 
-/// The page whose tables of fields are made.
-const PAGE: &str = "RESULTS.md";
+/// The pages whose tables of fields are made.
+const TOLD: [&str; 2] = ["RESULTS.md", "PLAN.md"];
 
 /// The page that names all pages.
 const PAGES: &str = "README.md";
@@ -52,10 +52,14 @@ fn folder() -> PathBuf {
 fn made(folder: &Path) -> io::Result<Vec<(String, String)>> {
     let schemas: Vec<(String, Value)> =
         schemas().into_iter().map(|(name, schema)| (format!("{name}.schema.json"), schema)).collect();
-    let page = table::filled(&fs::read_to_string(folder.join(PAGE))?, &schemas)?;
+    let mut made = Vec::new();
+    for name in TOLD {
+        made.push((name.to_owned(), table::filled(&fs::read_to_string(folder.join(name))?, &schemas)?));
+    }
     let contents = contents::contents(&fs::read_to_string(folder.join(PAGES))?, &decisions(folder)?);
     let texts = schemas.iter().map(|(name, schema)| (name.clone(), format!("{schema:#}\n")));
-    Ok(texts.chain([(PAGE.to_owned(), page), (CONTENTS.to_owned(), contents)]).collect())
+    made.extend(texts.chain([(CONTENTS.to_owned(), contents)]));
+    Ok(made)
 }
 
 /// The decisions by path and title, in their order.
