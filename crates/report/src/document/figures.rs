@@ -20,13 +20,13 @@ pub struct FiveTimes {
     /// From due until only the generator stood in the way of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_us: Option<TimeFigures>,
-    /// From then until the request was sent.
+    /// From when only the generator stood in its way until the request was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_us: Option<TimeFigures>,
     /// From sent until the reply had arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<TimeFigures>,
-    /// From then until the generator read the reply.
+    /// From when the reply had arrived until the generator read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reaction_us: Option<TimeFigures>,
 }

@@ -15,7 +15,7 @@ use crate::words::observations::observation_words;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct VerdictResult {
-    /// The limit, in a word.
+    /// The limit: `none`, `generator`, `server`, `connections`, `network`, `others`, `workload` or `unknown`.
     pub limit: String,
     /// Name of the row of the table below that held.
     pub row: String,
