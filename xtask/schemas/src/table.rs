@@ -53,19 +53,20 @@ fn tables<'a>(root: &'a Value, path: &str, object: &'a Value, told: &mut Vec<&'a
     if !path.is_empty() {
         *text += &format!("\n`{path}`:\n\n");
     }
+    let rows = fields(root, object).into_iter().map(|(name, field)| row(name, &meaning(root, field)));
+    let rows: String = rows.collect();
+    let head = if rows.is_empty() { "" } else { "| field | meaning |\n|---|---|\n" };
+    let between = if rows.is_empty() { "" } else { "\n" };
+    *text += &format!("{head}{rows}");
     let variants = variants(root, object);
-    if variants.is_empty() {
-        *text += "| field | meaning |\n|---|---|\n";
-        let rows = fields(root, object).into_iter().map(|(name, field)| row(name, &meaning(root, field)));
-        text.extend(rows);
-    } else {
-        *text += "| kind | meaning | fields |\n|---|---|---|\n";
-        for variant in variants {
-            let fields =
-                variant.fields.iter().map(|(name, field)| format!("`{name}`: {}", meaning(root, field)));
-            let fields = fields.collect::<Vec<_>>().join("; ");
-            *text += &row(variant.name, &format!("{} | {fields}", words_of(variant.schema)));
-        }
+    if let Some(first) = variants.first() {
+        let kind = tag(first.schema).map_or("kind", |(name, _)| name);
+        *text += &format!("{between}| {kind} | meaning | fields |\n|---|---|---|\n");
+    }
+    for variant in variants {
+        let fields = variant.fields.iter().map(|(name, field)| format!("`{name}`: {}", meaning(root, field)));
+        let fields = fields.collect::<Vec<_>>().join("; ");
+        *text += &row(variant.name, &format!("{} | {fields}", words_of(variant.schema)));
     }
     for (name, part) in parts(root, object) {
         if !told.contains(&part) && has_table(root, part) {
@@ -86,16 +87,22 @@ struct Variant<'a> {
     fields: Vec<(&'a str, &'a Value)>,
 }
 
-/// The forms of an object, each with a name of its own: a word alone, a `kind`, or the name of its one field.
+/// The field that tells the forms of an object apart, and its word in this one.
+fn tag(schema: &Value) -> Option<(&str, &str)> {
+    let fields = schema["properties"].as_object()?;
+    fields.iter().find_map(|(name, field)| Some((name.as_str(), field["const"].as_str()?)))
+}
+
+/// The forms of an object, each with a name of its own: a word alone, that of a tag, or the name of its one field.
 fn variants<'a>(root: &'a Value, object: &'a Value) -> Vec<Variant<'a>> {
     let variant = |schema: &'a Value| {
         let named = |name, fields| Variant { name, schema, fields };
         let mut fields = fields(root, schema);
-        match (schema["const"].as_str(), schema["properties"]["kind"]["const"].as_str(), &fields[..]) {
+        match (schema["const"].as_str(), tag(schema), &fields[..]) {
             (Some(word), ..) => named(word, Vec::new()),
-            (_, Some(kind), _) => {
-                fields.retain(|(name, _)| *name != "kind");
-                named(kind, fields)
+            (_, Some((tag, word)), _) => {
+                fields.retain(|(name, _)| *name != tag);
+                named(word, fields)
             }
             (_, _, [(name, content)]) => named(name, self::fields(root, resolved(root, content).0)),
             _ => named("", fields),
@@ -122,13 +129,18 @@ fn fields<'a>(root: &'a Value, object: &'a Value) -> Vec<(&'a str, &'a Value)> {
 /// The schema that a field refers to, or each of its items, and what stands behind its name in a path.
 fn resolved<'a>(root: &'a Value, field: &'a Value) -> (&'a Value, String) {
     let place = field["$ref"].as_str().and_then(|place| root.pointer(place.strip_prefix('#')?));
-    let either = field["anyOf"].as_array().and_then(|parts| parts.iter().find(|part| part["type"] != "null"));
+    let either = || {
+        field["anyOf"]
+            .as_array()?
+            .iter()
+            .max_by_key(|part| part["type"] != "null" && part["type"] != "string")
+    };
     let of_each = [("items", "[]"), ("additionalProperties", ".*")];
     let each = of_each
         .into_iter()
         .find(|(word, _)| field[word].is_object())
         .map(|(word, mark)| (&field[word], mark));
-    match (place.or(either), each) {
+    match (place.or_else(either), each) {
         (Some(part), _) => resolved(root, part),
         (None, Some((part, mark))) => {
             let (schema, rest) = resolved(root, part);
@@ -212,7 +224,7 @@ mod tests {
             "$defs": {
                 "Unit": {"description": "Unit of a value.", "oneOf": [{"const": "us", "description": "Microseconds."}, {"const": "s"}]},
                 "Row": {"properties": {"name": {"description": "Its name; `None` where it has none."}, "again": {"$ref": "#/$defs/Row"}}},
-                "Why": {"oneOf": [
+                "Why": {"properties": {"at": {"description": "Its time."}}, "oneOf": [
                     {"description": "It is late.", "properties": {"kind": {"const": "late"}, "by": {"description": "Seconds."}}},
                     {"description": "It is off.", "properties": {"off": {"$ref": "#/$defs/Row"}}},
                 ]},
@@ -231,7 +243,7 @@ mod tests {
                         | `u` | unit of a value: `us` (microseconds), `s` |\n| `p99` | CPU time |\n| `a` | whether it is A \\| B |\n\
                         | `rows` | the rows |\n| `why` | its reason |\n";
     const ROWS: &str = "\n`rows.*[]`:\n\n| field | meaning |\n|---|---|\n| `again` |  |\n| `name` | its name; null where it has none |\n";
-    const WHY: &str = "\n`why`:\n\n| kind | meaning | fields |\n|---|---|---|\n\
+    const WHY: &str = "\n`why`:\n\n| field | meaning |\n|---|---|\n| `at` | its time |\n\n| kind | meaning | fields |\n|---|---|---|\n\
                        | `late` | it is late | `by`: seconds |\n\
                        | `off` | it is off | `again`: ; `name`: its name; null where it has none |\n";
 
