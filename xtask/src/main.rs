@@ -55,7 +55,7 @@ enum Command {
     /// Those are comments that begin with What, Which, How, Who, Where, That of, Those of, So many, It or As, those that begin
     /// with Whether and describe no bool, and those of fewer than three words.
     Prose,
-    /// Makes the JSON schemas of results, and the tables of their fields in docs/RESULTS.md, from the types
+    /// Makes the JSON schemas of results and the tables of docs/RESULTS.md and docs/PLAN.md from the types, and docs/SUMMARY.md from docs/README.md
     Schemas {
         /// Compares them with what is there, and writes nothing
         #[arg(long)]

@@ -47,10 +47,10 @@ merged! {
     #[serde(deny_unknown_fields)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub struct SliceSketch {
-        /// Response times in nanoseconds.
+        /// Response times: the number of the first cell that is not empty, and the counts from there on.
         #[cfg_attr(feature = "schema", schemars(with = "Vec<u64>"))]
         pub response: Sketch,
-        /// Service times in nanoseconds.
+        /// Service times, in the same way.
         #[cfg_attr(feature = "schema", schemars(with = "Vec<u64>"))]
         pub service: Sketch,
         /// Requests that got no answer.

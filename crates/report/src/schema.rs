@@ -1,6 +1,7 @@
-//! The JSON schemas of results, made from the types of their documents.
+//! The JSON schemas of results and of plans, made from their types.
 
-use schemars::generate::SchemaSettings;
+use pummel_logic::plan::Plan;
+use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
@@ -13,27 +14,24 @@ use crate::run_figures::Figures;
 const READERS: &str = "docs/RESULTS.md explains it. Later versions add fields: readers leave out those that they do not know, and refuse \
                        a greater schema.";
 
-/// The schemas of results by their names.
-pub fn schemas() -> [(&'static str, Value); 4] {
+/// The words of the schema of plans.
+const PLAN: &str = "What pummel explain --plan writes, what pummel run --plan reads, and the field plan of results; docs/PLAN.md explains \
+                    it. Fields that are left out have their defaults; a field that pummel does not know is refused.";
+
+/// The schemas of results and of plans by their names.
+pub fn schemas() -> [(&'static str, Value); 5] {
+    let written = |what: &str| format!("{what}; {READERS}");
+    let result = written("What run, load and merge write");
+    let curve = written("What search, scan and curve write");
+    let repeat = written("What run --repeat and merge --as-runs write");
+    let comparison = written("What ab and compare write");
+    let several = "Comparison of two sides, or of several with the first";
     [
-        ("result", of::<Document>("result", "Result of a run", "What run, load and merge write")),
-        ("curve", of::<CurveDocument>("curve", "Result of a series", "What search, scan and curve write")),
-        (
-            "repeat",
-            of::<Repetition>(
-                "repeat",
-                "Result of repeated runs",
-                "What run --repeat and merge --as-runs write",
-            ),
-        ),
-        (
-            "comparison",
-            of::<PairOrSeveral>(
-                "comparison",
-                "Comparison of two sides, or of several with the first",
-                "What ab and compare write",
-            ),
-        ),
+        ("result", of::<Document>(Contract::Serialize, "result", "Result of a run", &result)),
+        ("curve", of::<CurveDocument>(Contract::Serialize, "curve", "Result of a series", &curve)),
+        ("repeat", of::<Repetition>(Contract::Serialize, "repeat", "Result of repeated runs", &repeat)),
+        ("comparison", of::<PairOrSeveral>(Contract::Serialize, "comparison", several, &comparison)),
+        ("plan", of::<Plan>(Contract::Deserialize, "plan", "Plan of a pummel run", PLAN)),
     ]
 }
 
@@ -46,13 +44,15 @@ enum PairOrSeveral {
     Several(Box<Comparisons>),
 }
 
-fn of<T: JsonSchema>(name: &str, title: &str, what: &str) -> Value {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+fn of<T: JsonSchema>(contract: Contract, name: &str, title: &str, description: &str) -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.contract = contract;
+    let generator = settings.into_generator();
     let mut schema = generator.into_root_schema_for::<T>().to_value();
     without_formats(&mut schema);
     schema["$id"] = format!("https://pummel.invalid/{name}.schema.json").into();
     schema["title"] = title.into();
-    schema["description"] = format!("{what}; {READERS}").into();
+    schema["description"] = description.into();
     schema
 }
 

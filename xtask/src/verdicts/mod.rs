@@ -43,7 +43,7 @@ enum Part {
 /// result with what was staged. Exit status 1 when a load has fewer right verdicts than it needs. Needs two CPUs that are otherwise
 /// idle, memcached, redis-server, bash, setpriv and taskset; and root with iproute2 for the scenarios that have a network or a
 /// control group of their own, and python3 for those with a program beside the server. Witnesses outside pummel (`--list` names
-/// them) say whether a staging counts; a run that does not count is made once more. docs/EVIDENCE.md says how each row is staged,
+/// them) say whether a staging counts; a run that does not count is made once more. docs/decisions/0016-staged-verdicts.md says how each row is staged,
 /// and what cannot be.
 #[derive(Debug, clap::Args)]
 pub struct Options {

@@ -255,7 +255,10 @@ impl schemars::JsonSchema for Dist {
                 {
                     "type": "object",
                     "required": ["path", "values"],
-                    "properties": { "path": { "type": "string" }, "values": { "type": "array" } }
+                    "properties": {
+                        "path": { "type": "string", "description": "File that the values are from." },
+                        "values": { "type": "array", "description": "The values, from the least to the greatest." }
+                    }
                 }
             ]
         })

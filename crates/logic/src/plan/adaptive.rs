@@ -7,6 +7,7 @@ use crate::time::{Nanos, SECOND};
 
 /// Rules that end a phase during the run, before its longest time; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Adaptive {
     /// Rule that ends the warm-up, the phase before the measured one, when its load has settled; absent: no such
@@ -27,6 +28,7 @@ pub struct Adaptive {
 /// closed loop) has a trend or differs between the beginning and the end. The time of the phase is the longest that
 /// the warm-up may take.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Settle {
     /// The time at the beginning of the warm-up that is ignored, in nanoseconds.
@@ -38,6 +40,7 @@ pub struct Settle {
 /// Rule for the end of a measurement: the confidence interval of a quantile of all response times is narrow enough.
 /// The time of the phase is the longest that the measurement may take.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Until {
     /// The quantile, above 0 and below 1.

@@ -8,6 +8,7 @@ use crate::dist::Dist;
 
 /// The process that decides at which times the requests of a client are due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {
     /// The next when a slot is free: closed loop.

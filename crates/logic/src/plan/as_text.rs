@@ -17,6 +17,21 @@ macro_rules! saved_as_text {
                 text.parse().map_err(::serde::de::Error::custom)
             }
         }
+
+        #[cfg(feature = "schema")]
+        impl ::schemars::JsonSchema for $Type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> ::std::borrow::Cow<'static, str> {
+                stringify!($Type).into()
+            }
+
+            fn json_schema(_: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
+                ::schemars::json_schema!({ "type": "string" })
+            }
+        }
     )+};
 }
 

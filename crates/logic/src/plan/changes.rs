@@ -18,6 +18,7 @@ pub const POINTS_MAX: usize = 1 << 20;
 /// Changes of the load during a measured phase; none by default. The first group of clients changes, other groups keep
 /// their rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Changes {
     /// The rate from the beginning of the measured phase on; absent: the rate of the group, from beginning to end. The rate of the
@@ -39,6 +40,7 @@ pub struct Changes {
 
 /// A part of a measured phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Part {
     /// Name of the part in results.
@@ -87,6 +89,7 @@ impl Changes {
 
 /// A rate over time, in requests per second of all clients together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RateShape {
     /// Straight lines between points, which are in the order of time. The first rate also holds before the first point, and the
@@ -100,6 +103,7 @@ pub enum RateShape {
 
 /// A rate at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RatePoint {
     /// The moment, in nanoseconds from the beginning of the phase.
@@ -110,6 +114,7 @@ pub struct RatePoint {
 
 /// A rate that goes up and down as a sine: `mean + amplitude * sin(2 pi (time / period + start))`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Sine {
     /// Mean of the rate, in requests per second.
@@ -125,6 +130,7 @@ pub struct Sine {
 
 /// A rate that follows the hours of a day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Day {
     /// Mean of the rate, in requests per second.
@@ -135,6 +141,7 @@ pub struct Day {
 
 /// Bursts, which all clients of a group have at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Burst {
     /// Two states that follow each other, with exponential lengths.
@@ -146,6 +153,7 @@ pub enum Burst {
 
 /// Two states of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BurstStates {
     /// Factor of the rate while the burst is on, above 1.
@@ -158,6 +166,7 @@ pub struct BurstStates {
 
 /// Sources whose sum is a rate with similar bursts on all scales of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BurstSources {
     /// The Hurst parameter, above 0.5 and below 1. The times are Pareto distributed with exponent 3 - 2 H.

@@ -11,6 +11,7 @@ use crate::dist::Dist;
 /// append and prepend, if a mix has these; a third those of incr and decr; a fourth those of hget and hset; a fifth
 /// those of command (see `workload::key`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Data {
     /// Number of records, 1 to 2^40.
@@ -36,6 +37,7 @@ pub struct Data {
 
 /// The most popular records up to a share of all, behind those of the class before, and the lengths of their values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ValueClass {
     /// Share of the records with which the class ends, above 0 and below 1; record 0 is the most popular one.
@@ -56,6 +58,7 @@ impl Data {
 
 /// The rules by which keys and values are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Style {
     /// The rule for keys.
@@ -73,6 +76,7 @@ pub struct Style {
 
 /// The rule by which a key is made from its index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum KeyStyle {
     /// The prefix and the padded index; the length is drawn from the data's seed.
@@ -85,6 +89,7 @@ pub enum KeyStyle {
 
 /// The rule for the lengths of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ValueStyle {
     /// One length for each key, so that any process can check the value.

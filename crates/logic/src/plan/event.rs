@@ -16,6 +16,7 @@ pub const LOST_MAX: u64 = 10_000;
 
 /// An event at a moment of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// Moment of the event, in nanoseconds from the beginning of the measured phase.
@@ -26,6 +27,7 @@ pub struct Event {
 
 /// The kinds of events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum EventKind {
     /// A share of the requests for plain records is for one key, whatever else their popularity is.
@@ -38,6 +40,7 @@ pub enum EventKind {
 
 /// A hot key, whose share of the requests rises linearly from 0, stays constant, and falls to 0 again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FlashCrowd {
     /// The key that gets hot.

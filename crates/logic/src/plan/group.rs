@@ -7,6 +7,7 @@ use crate::plan::arrivals::Arrivals;
 
 /// Clients with one description. The result keeps groups apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Group {
     /// Name of the group in the result.
@@ -40,6 +41,7 @@ impl Group {
 
 /// The rules of clients beside their pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ClientPolicy {
     /// Number of neighbouring clients, at least 1, that share one server and one worker; the servers are dealt to such
@@ -79,6 +81,7 @@ impl Default for ClientPolicy {
 
 /// The treatment of requests that could not be made when they were due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Late {
     /// Late requests are made as soon as possible.
@@ -92,6 +95,7 @@ pub enum Late {
 /// Clients that come, make their requests on a connection of their own, close it and go. [`Group::clients`] is the most
 /// that exist at one time; in phases that load, that many exist all the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChurningClients {
     /// The process that decides at which times clients come.
@@ -106,6 +110,7 @@ pub struct ChurningClients {
 
 /// The process that decides at which times clients come, for clients that come and go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Spawns {
     /// The next client comes as soon as there is room for it.
@@ -126,6 +131,7 @@ pub enum Spawns {
 /// worker. The key is the prefix and the number of the request, from 1 on, as 8 hexadecimal digits; the value is so many
 /// zeros (digits), which for incr and decr is the number itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Sequence {
     /// Seeds the three streams of gaps and sizes.
@@ -149,6 +155,7 @@ pub struct Sequence {
 
 /// The distribution of a gap or a size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Gap {
     /// A fixed number.
@@ -163,10 +170,11 @@ pub enum Gap {
 
 /// Most requests that a client has outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Depth {
     /// A number of requests, at least 1.
     Limit(u32),
-    /// All requests that are due, up to the client's share of what memory allows ([`depth_of`](super::memory::depth_of)).
+    /// All requests that are due, up to the client's share of what memory allows.
     Unlimited,
 }

@@ -8,6 +8,7 @@ use super::absent::is_default;
 
 /// Threads and what they use of the kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Engine {
     /// Workers; each has one thread and one event loop.
@@ -27,6 +28,7 @@ pub struct Engine {
 
 /// The choice of requests that are stamped when they leave this machine, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TransmitSampling {
     /// One request in so many is stamped.
@@ -52,6 +54,7 @@ impl fmt::Display for TransmitSampling {
 
 crate::words! {
     /// A kernel interface.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum Backend {
         /// The best that the kernel offers.
         Auto = "auto",
@@ -64,6 +67,7 @@ crate::words! {
 
 /// The way in which a worker waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Wait {
     /// Sleep in the kernel up to shortly before the due time, then spin; only sleep where there is no due time.
@@ -90,6 +94,7 @@ pub enum Clock {
 
 /// Options of every socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Socket {
     /// Whether TCP_NODELAY is set.
@@ -112,6 +117,7 @@ pub struct Socket {
 /// Files are named by their paths and read where the run takes place, so that neither a saved Plan nor a result holds
 /// a private key; an agent needs them at the same paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TlsOptions {
     /// PEM file with the certificates of the authorities that are trusted; absent: those of the system.

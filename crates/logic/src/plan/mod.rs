@@ -68,9 +68,10 @@ pub const SCHEMA: u32 = 1;
 
 /// Everything that a run needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Layout of this data; [`SCHEMA`].
+    /// Layout of this data: 1.
     pub schema: u32,
     /// The servers that get the load: `host:port`, `[v6]:port` or `/path/of/a/socket`. At least one.
     pub servers: Vec<String>,
@@ -109,7 +110,8 @@ pub struct Plan {
     /// Number of the database that every connection selects (RESP).
     #[serde(default, skip_serializing_if = "is_default")]
     pub database: u32,
-    /// The command of [`Verb::Command`] (RESP), as `protocol::resp::template` reads it.
+    /// Command of the operation `command` (RESP), with `__key__`, `__number__` and `__value__` in place of what
+    /// each request has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// The records that all phases work on.
@@ -343,6 +345,7 @@ impl Plan {
 
 /// The transport of requests and replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
     /// TCP, or a unix stream socket.
@@ -355,6 +358,7 @@ pub enum Transport {
 crate::words! {
     /// The rule that decides which server holds a record, and which one a request goes to.
     #[derive(Default)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum Route {
         /// All servers hold every record. A client has one connection and stays at one server; clients are dealt to the
         /// servers in turn.
@@ -387,6 +391,7 @@ impl Route {
 
 /// The login on every connection. The password is not part of a Plan: it is read where the run takes place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Login {
     /// Name of the user.
@@ -398,6 +403,7 @@ pub struct Login {
 
 /// A bound on a quantile of the response time of all recorded requests together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
     /// The quantile to keep low, above 0 and below 1.

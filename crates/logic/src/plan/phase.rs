@@ -13,6 +13,7 @@ use crate::time::Nanos;
 
 /// A stretch of the run. Workers meet between phases; every request of a phase ends before the next begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
     /// Name of the phase.
@@ -27,9 +28,10 @@ pub struct Phase {
 
 /// The work of clients in a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
-    /// Store every record of every key space that `spaces` asks for, once, as fast as it goes.
+    /// Store every record once, as fast as it goes.
     Load(Load),
     /// Make requests that are drawn from a mix of operations.
     Mix(Mix),
@@ -48,6 +50,7 @@ pub enum Work {
 /// Making the requests of a recording, from its first line on; after a deletion that divides a recorded phase, from where
 /// the first part stopped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// File with the requests, read where the run takes place. Every line is asked once, by whichever client of its
@@ -65,6 +68,7 @@ pub struct Replay {
 
 /// Deleting records: the keys of the recording in a plan that replays one, and otherwise plain records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Delete {
     /// Share of the records, or of the recording's keys, that are deleted on each server, above 0 and at most 1; which
@@ -76,6 +80,7 @@ pub struct Delete {
 
 /// A phase without requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Pause {
     /// Time at which the pause ends, in nanoseconds from the beginning of the run.
@@ -84,6 +89,7 @@ pub struct Pause {
 
 /// Storing the records before they are asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Load {
     /// Most requests outstanding on one connection.
@@ -95,7 +101,7 @@ pub struct Load {
     /// Whether the hashes that hget and hset work on are stored too.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hashes: bool,
-    /// Whether a plain value is stored too under each key of [`Verb::Command`].
+    /// Whether a plain value is stored too under each key of the operation `command`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub commands: bool,
     /// Leaves out the plain records, which a load stores by default.
@@ -105,6 +111,7 @@ pub struct Load {
 
 /// Operations that are drawn by weight, and the records that they are for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
     /// Operations and their weights; weights are above 0 and need not sum to anything.
@@ -153,6 +160,7 @@ pub struct Mix {
 
 /// The way in which a missed key is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Fill {
     /// Store the value whatever is there by now.
@@ -196,6 +204,7 @@ impl Mix {
 /// [`Work::Pause`] end by themselves, [`Work::Replay`] also after its last request. Time runs on where a deletion
 /// divides a recorded phase ([`Plan::runs_on`](super::Plan::runs_on)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
     /// Time of the phase: requests due later are not part of it.

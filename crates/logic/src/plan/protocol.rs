@@ -13,6 +13,7 @@ use crate::protocol::{Codec, Refused, Verb};
 
 crate::words! {
     /// A protocol between pummel and the servers.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum Protocol {
         /// memcached's text protocol.
         Text = "text",

@@ -15,6 +15,7 @@ const LOADERS_MAX: u64 = 64;
 /// The clients and workers of a run that are in one process. Requests are a function of the Plan and of the number of each
 /// client, so that the processes of a run send equal requests however many there are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProcessShare {
     /// The numbers of the clients in this process, for each group of the Plan.

@@ -10,6 +10,7 @@ use crate::time::Nanos;
 /// The replay of a trace. Several phases of a plan that replay one have the same trace: each continues where the one
 /// before it stopped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TraceReplay {
     /// The files, one behind the other, read where the run takes place; `-` is standard input, which is accepted alone.
@@ -22,8 +23,7 @@ pub struct TraceReplay {
     /// Due times within a second, for traces whose times are whole seconds.
     #[serde(default, skip_serializing_if = "is_default")]
     pub within_second: WithinSecond,
-    /// The rule that decides which client sends a row; absent: [`DealBy::Client`] if rows name their clients, else
-    /// [`DealBy::Key`].
+    /// The rule that decides which client sends a row; absent: `client` if rows name their clients, else `key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<DealBy>,
     /// The treatment of times to live.
@@ -50,13 +50,14 @@ pub struct TraceReplay {
     /// The source of the stores of missed keys: the trace, or the misses of the replay.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fills: Fills,
-    /// Time from a miss until [`Fills::Own`] stores the key.
+    /// Time from a miss until `own` fills store the key.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fill_delay_ns: Nanos,
     /// The delays of these stores in seconds, where they differ; `fill_delay_ns` is their mean then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fill_delay_s: Option<Dist>,
-    /// Lengths in bytes of values that [`Fills::Own`] stores and that the trace never says; absent: those of its stores.
+    /// Lengths in bytes of values that `own` fills store and that the trace never says; absent: those of its
+    /// stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_size: Option<Dist>,
     /// Every row stores its key, whatever it asks: the files hold the items of a server.
@@ -90,6 +91,7 @@ pub const TRACE_VERBS: [Verb; 12] = [
 
 /// Due times of the requests of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TracePace {
     /// At the time of their row from the first one on, divided by the speed.
@@ -106,6 +108,7 @@ pub enum TracePace {
 
 /// Due time of a row within its second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WithinSecond {
     /// Row j of m at j/m of the second.
@@ -119,6 +122,7 @@ pub enum WithinSecond {
 
 /// The rule that decides which client sends a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DealBy {
     /// The client that the row names; its key where it names none. The requests of each client keep their order.
@@ -131,6 +135,7 @@ pub enum DealBy {
 
 /// The treatment of times to live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TraceTtl {
     /// Times to live are divided by the speed, and are at least one second.
@@ -144,6 +149,7 @@ pub enum TraceTtl {
 
 /// The source of the stores of keys that reads of a replay miss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Fills {
     /// The stores of the trace, as they were recorded.

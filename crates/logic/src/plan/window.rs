@@ -7,6 +7,7 @@ use crate::protocol::udp::Frame;
 
 /// Setting and getting objects of a window that each client has of its own and that moves on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Window {
     /// Seed of texts, lengths, and of where the keys begin: runs side by side need different ones.
@@ -44,6 +45,7 @@ pub struct Window {
 
 /// Lengths in bytes, drawn evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Lengths {
     /// The least length.
@@ -56,6 +58,7 @@ pub struct Lengths {
 
 /// The sockets of each client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Pool {
     /// Number of sockets, which requests take in turn; where there is replication, the number to each server.
@@ -72,6 +75,7 @@ pub struct Pool {
 
 /// Servers that replicate among themselves: a set goes to one of the first, a get to another one than took the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Replication {
     /// Number of servers that are written to, the first ones of the Plan.

@@ -166,6 +166,7 @@ pub struct Op<'a> {
 
 /// Options that only memcached's meta protocol can express; other codecs ignore them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct MetaAsk {
     /// A read that finds nothing makes an empty item with this expiry in seconds, and wins the right to fill it.

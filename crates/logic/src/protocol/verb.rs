@@ -3,6 +3,7 @@
 crate::words! {
     /// The verb of a request. Results are kept for each verb.
     #[repr(u8)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum Verb {
         /// Read the value of one or many keys.
         Get = "get",

@@ -4,14 +4,17 @@ crate::counters! {
     /// Counts of keys that were read, by their outcome, and of the bytes of their values.
     #[serde(default)]
     pub struct CacheCounts {
-        /// Missed keys that were never stored: fresh keys, and keys new by churn or by a flash crowd that the worker has neither
-        /// stored nor found.
+        /// Missed keys that were never stored: fresh keys, and keys new by churn or by a flash crowd that the
+        /// thread has neither stored nor found. Exact with one thread and no agents; with several, a new key
+        /// that another thread stored and the server lost counts here too.
         pub first_touch: u64,
-        /// Missed keys that do not exist.
+        /// Missed keys that do not exist (`--absent`).
         pub absent: u64,
-        /// Missed keys whose last store by the same worker had outlived its expiry.
+        /// Missed keys whose last store by the same thread had outlived its `--ttl`; over memcached's protocols
+        /// from one second before its end, since memcached counts whole seconds.
         pub expired: u64,
-        /// Missed keys with no known cause of these: evicted, deleted, or never loaded.
+        /// All other misses: evicted, deleted, never loaded, or stored by another thread or by the load before
+        /// the run. Each thread knows up to 393,216 keys of its own; misses of keys beyond them count here.
         pub other: u64,
         /// Bytes of the values that reads found.
         pub hit_bytes: u64,
@@ -21,7 +24,7 @@ crate::counters! {
         pub stored_bytes: u64,
         /// Stores of missed keys that were completed.
         pub fills: u64,
-        /// Fills that found the key already stored, which only `add` shows.
+        /// Fills that found the key already stored, which only `--fill add` shows.
         pub duplicate_fills: u64,
     }
 }

@@ -76,7 +76,8 @@ crate::counters! {
         pub expired_get: u64,
         /// Keys that were not there although they had not expired.
         pub unexpired_unget: u64,
-        /// Keys that were not there and were to expire by then, as they were asked to.
+        /// Keys that were gone 55 s or more after they were stored to expire after 60 s (`-e`): misses that
+        /// were asked for.
         #[serde(default)]
         pub expired_misses: u64,
         /// Bytes sent and received for gets.

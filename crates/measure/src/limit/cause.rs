@@ -12,21 +12,24 @@ use pummel_logic::time::Nanos;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Cause {
-    /// No request was completed.
+    /// No request was completed. Limit: `unknown`.
     NothingCompleted,
-    /// Two counts of the requests in flight disagree, though they are one number by Little's law.
+    /// Two counts of the requests in flight, one of them by Little's law from the sum of their times, are more
+    /// than 1 % apart, with 10,000 requests or more and none without an answer. Limit: `unknown`.
     Instrument {
         /// The difference, as a share.
         apart: f64,
     },
-    /// Connections could not be opened for want of a local port.
+    /// More than 1 % of the attempts to connect found no free local port. Limit: `generator`.
     Ports {
         /// Attempts that found no free port.
         failed: u64,
         /// All attempts to connect.
         attempts: u64,
     },
-    /// The server took no more connections.
+    /// The server took fewer connections than it was asked for and refused the others; or, behind `others`,
+    /// connections failed or were lost and the server refused some by its counters or error messages, or its
+    /// listening sockets turned attempts away. Limit: `server`.
     ServerConnections {
         /// Party that turned them away.
         by: TurnedAwayBy,
@@ -41,9 +44,14 @@ pub enum Cause {
         /// Software of the server.
         software: Option<String>,
     },
-    /// The CPU of a client thread was taken away.
+    /// Steal, throttling and run delay took more than 5 % of a client thread's time, no serving thread was
+    /// full, and the load had to wait for it: in an open loop lag is visible at p50, or requests were kept back
+    /// as in `generator-kept-back`; in a closed loop lag is more than 10 % of the sum of lag and service, and
+    /// no serving thread waited for a CPU for a larger share of its time. Limit: `generator`.
     GeneratorCpuTaken(LostCpu),
-    /// Client and server used the same CPUs, and one of them waited.
+    /// The row above would hold, but it was the server that had the CPU; or a serving thread waited for a CPU
+    /// for more than 5 % of its time and the client threads had it. The latter stands here in a closed loop
+    /// unless a serving thread was full, and above `server-run-delay` in an open loop. Limit: `generator`.
     SharedCpu {
         /// The side that waited.
         waiting: Side,
@@ -58,7 +66,8 @@ pub enum Cause {
         /// Use of those CPUs by both; absent where it is not known.
         machine: Option<SharedMachine>,
     },
-    /// A client thread had no time left.
+    /// A client thread was busy for more than 90 % of its time, and no serving thread was full. Limit:
+    /// `generator`.
     GeneratorThreadBusy {
         /// Number of the thread, from 1.
         thread: u64,
@@ -71,7 +80,9 @@ pub enum Cause {
         /// The way to more time.
         advice: ThreadAdvice,
     },
-    /// Requests of an open loop were sent late.
+    /// Open loop: lag is visible at p50; or lag and the waits behind it are more than 10 % of the sum of all
+    /// responses, and more than 5 % of the requests were kept back for longer than the median service. Not so
+    /// if requests waited ten times as long, over all, for causes other than lag. Limit: `generator`.
     GeneratorKeptBack {
         /// Requests that were kept back for longer than the median service.
         kept: u64,
@@ -90,7 +101,8 @@ pub enum Cause {
         /// Length of the stalls, all together.
         stalled_ns: Nanos,
     },
-    /// The threads of a closed loop stood still.
+    /// Closed loop: turns of above 10 ms on average took more than 10 % of the time, lag is more than 10 % of
+    /// the sum of lag and service, and no serving thread was full. Limit: `generator`.
     GeneratorStoodStill {
         /// Turns in which they stood still.
         stalls: u64,
@@ -99,7 +111,9 @@ pub enum Cause {
         /// The taker of the CPU meanwhile; absent where it is not known.
         taken: Option<TakenCpu>,
     },
-    /// Requests were sent in time, and left the machine late.
+    /// Half of the requests stamped by `--stamps tx` left the machine more than 20 us after they were sent, and
+    /// that is more than 10 % of their service time; lag is not visible at p50, and no serving thread was full.
+    /// Limit: `generator`.
     GeneratorOut {
         /// The median time from the send to the device.
         out_ns: Nanos,
@@ -108,7 +122,8 @@ pub enum Cause {
         /// The way out, as a share of the service time.
         share: f64,
     },
-    /// The server started anew, or was gone for a time.
+    /// The server started anew between the readings (another process or run id, or an uptime shorter than the
+    /// run), or the connections of the run show that it was gone for a time. Limit: `server`.
     ServerRestarted {
         /// Address of the server, where there are several.
         server: Option<String>,
@@ -119,7 +134,8 @@ pub enum Cause {
         /// Longest wait of a request of an open loop.
         longest_wait_ns: Option<Nanos>,
     },
-    /// Clients that are not of this run used the servers.
+    /// The server counted more than 1 % more requests than this run sent, or a tenth as many foreign new
+    /// connections as this run has. Limit: `others`.
     Others {
         /// Number of servers.
         servers: u64,
@@ -130,7 +146,8 @@ pub enum Cause {
         /// Whether there may be more of those connections.
         at_least: bool,
     },
-    /// A network card carried what it can, or more than the machine may send.
+    /// A network card carried more than 90 % of its speed, or the cloud's allowance was exceeded; not if all
+    /// servers are local, nor if the card carried more than it claims. Limit: `network`.
     NetworkBandwidth {
         /// Name of the card.
         card: String,
@@ -139,7 +156,9 @@ pub enum Cause {
         /// The bound that was reached.
         beyond: CardBound,
     },
-    /// Packets were lost.
+    /// More than 0.1 % of the segments of this run were lost (where the peer does not say what arrived twice:
+    /// were sent again), or timers of TCP ran out and at least one was lost; and p99.9 is 200 ms or more.
+    /// Limit: `network`.
     NetworkLoss {
         /// Segments that did not arrive, or were sent again.
         segments: u64,
@@ -150,17 +169,18 @@ pub enum Cause {
         /// The tail, which is as long as TCP waits.
         tail: TimeAt,
     },
-    /// The server did not read what was sent to it.
+    /// The server's receive window was full for more than 10 % of the time in which there was data to send, and
+    /// no serving thread was full. Limit: `server`.
     ServerReceiveWindow {
         /// Share of the time with data to send for which its receive window was full.
         share: f64,
     },
-    /// Data waited for room in the send buffers.
+    /// The send buffer was full for more than 10 % of that time. Limit: `generator`.
     GeneratorSendBuffer {
         /// Share of the time with data to send for which they were full.
         share: f64,
     },
-    /// One thread of several of a server was full.
+    /// A serving thread was full, and the others used less than 60 % of a CPU on average. Limit: `server`.
     ServerOneThread {
         /// Address of the server, where there are several.
         server: Option<String>,
@@ -171,7 +191,7 @@ pub enum Cause {
         /// Mean share of a CPU that the others used.
         others: f64,
     },
-    /// The serving threads of a server were full.
+    /// A serving thread was full. Limit: `server`.
     ServerCpu {
         /// Address of the server, where there are several.
         server: Option<String>,
@@ -186,7 +206,10 @@ pub enum Cause {
         /// Share of its time for which the busiest client thread was busy.
         client_busy: f64,
     },
-    /// The server was occupied without using its CPU.
+    /// A server that executes one command after the other was inside commands for more than 90 % of the time by
+    /// its own account: sleeps, disks and locks occupy it without using its CPU. Or, with `--probe`, each of
+    /// ten requests at a time took at least 5 times as long as one at a time, and requests waited for each
+    /// other in the run. Limit: `server`.
     ServerOccupied {
         /// Address of the server, where there are several.
         server: Option<String>,
@@ -195,7 +218,9 @@ pub enum Cause {
         /// Share of a CPU that it used at most.
         cpu: Option<f64>,
     },
-    /// Requests of an open loop waited for a free slot of a server that had time.
+    /// Open loop: waits count, no serving thread was occupied (had a CPU, waited for one, or was inside a
+    /// command) for 60 % of its time or a probe found that requests took no more than twice the time of one
+    /// alone, and the server's service is steady. Limit: `connections`.
     Slots {
         /// Wait at its quantile.
         wait: TimeAt,
@@ -210,9 +235,12 @@ pub enum Cause {
         /// Whether something other than its CPU may have occupied the server.
         may_be_occupied: bool,
     },
-    /// Requests in flight set the rate of a closed loop.
+    /// Closed loop: no client thread was busy, and no serving thread occupied, for more than 80 % of its time;
+    /// where the latter is not known, a probe found that requests took no more than twice the time of one
+    /// alone. Limit: `connections`.
     InFlight(InFlight),
-    /// Requests of a closed loop were with the server nearly all of the time, of whose CPU nothing is known.
+    /// Closed loop: the server's CPU is not known, client threads were busy for less than 80 %, and requests
+    /// were with the server for more than 80 % of their time. Limit: `server`.
     ServiceByExclusion {
         /// Share of their time that requests were with the server, or under way.
         share: f64,
@@ -223,7 +251,7 @@ pub enum Cause {
         /// The reason why the server's CPU is not known.
         unread: Option<String>,
     },
-    /// A serving thread waited for a CPU.
+    /// A serving thread could have run but had no CPU for more than 5 % of its time. Limit: `server`.
     ServerRunDelay {
         /// Address of the server, where there are several.
         server: Option<String>,
@@ -232,7 +260,9 @@ pub enum Cause {
         /// The user of the CPU meanwhile.
         taker: Option<DelayTaker>,
     },
-    /// More was due than was answered, from the beginning to the end.
+    /// Open loop at one rate: each tenth of a second (longer in long runs) has replies, the upper bound of the
+    /// rate of answers is below 99 % of the rate of requests, the backlog grows to the end, and responses
+    /// become longer. Limit: `server`.
     Overload {
         /// Requests per second that were due.
         asked: f64,
@@ -243,21 +273,26 @@ pub enum Cause {
         /// The connections, where their slots were taken all the time.
         full: Option<Clients>,
     },
-    /// Keys were not found, or their records were not kept.
+    /// The server evicted records, or had no memory for a store; or more than 0.1 % of the keys were not found
+    /// although this run stored all records and neither removes records nor asks for other keys; or a run that
+    /// stored nothing before missed so many, and no server counted an eviction, an expiry or a flush. Limit:
+    /// `workload`.
     LostRecords {
         /// Share of the keys that was not found.
         misses: f64,
         /// The way in which they were lost.
         why: LostWhy,
     },
-    /// A response consists of the way there and back.
+    /// Opening a connection takes more than 80 % of the median service, and no serving thread was occupied for
+    /// 60 % of its time; not for local servers, nor with TLS. Limit: `network`.
     Way {
         /// The median time to open a connection.
         connect_ns: Nanos,
         /// The median service time.
         service_ns: Nanos,
     },
-    /// The server stood still at times.
+    /// Open loop: waits count; the service varies more than that of a server that works without pause (squared
+    /// coefficient of variation above 4), or waits are three times as long as predicted. Limit: `server`.
     ServerBursts {
         /// Times without any reply while requests were due; empty where they are not known.
         standstills: Vec<Standstill>,
@@ -274,7 +309,7 @@ pub enum Cause {
         /// Words of the servers on that time.
         server_says: Vec<String>,
     },
-    /// Requests got no answer.
+    /// More than 1 % of the requests got no answer. Limit: `server`.
     Unanswered {
         /// Share of the requests.
         share: f64,
@@ -287,16 +322,16 @@ pub enum Cause {
         /// The lag at p99.
         lag_p99_ns: Nanos,
     },
-    /// Requests of an open loop waited for a connection for no known reason.
+    /// Open loop: waits count. Limit: `server`.
     WaitsByExclusion {
         /// Wait at its quantile.
         wait: TimeAt,
         /// The part that connections had in it.
         why: WaitedFor,
     },
-    /// Nothing else was found in a closed loop than what was in flight.
+    /// Closed loop, and no row above holds. Limit: `connections`.
     ClosedLoop(InFlight),
-    /// Nothing limited an open loop.
+    /// Open loop, and no row above holds: requests were answered as they came. Limit: `none`.
     None {
         /// The resource that would be used up first as the rate grows.
         next: Option<NextLimit>,

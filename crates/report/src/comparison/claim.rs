@@ -13,7 +13,7 @@ pub struct Claim {
     pub metric: Metric,
     /// The greatest change for the worse that is allowed, as a share: 0.02 for 2 %.
     pub limit: f64,
-    /// The kind of the claim: `worse` or `within`.
+    /// The kind of the claim.
     #[serde(rename = "claim")]
     pub kind: ClaimKind,
 }

@@ -67,9 +67,9 @@ pub struct MemberResult {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DeviationResult {
-    /// The name of the quantile.
+    /// The name of the quantile: `p50` or `p99`.
     pub quantile: String,
-    /// The quantile of the process.
+    /// The quantile of the process, which differs from that of the others by 99 % intervals.
     pub own_us: f64,
     /// The quantile of all others together.
     pub others_us: f64,

@@ -17,25 +17,29 @@ pub struct ConnectionsResult {
     pub asked: u64,
     /// Connections that were open when the measured phase began.
     pub open: u64,
-    /// Attempts that failed.
+    /// Attempts to open a connection that failed, also those that the server took and then refused.
     pub failed: u64,
     /// Those of the failed attempts that were refused or reset.
     pub turned_away: u64,
     /// Those of the failed attempts for which no local port was free.
     pub no_port: u64,
-    /// Open connections that were lost.
+    /// Open connections that were lost: broken, closed by the server, or closed by pummel because a request on
+    /// them had timed out.
     pub lost: u64,
     /// Lost connections that were opened again.
     pub reconnected: u64,
-    /// What servers refused of the connections that they had taken; empty where no server did.
+    /// Servers that took connections and then refused them, by an error message or by closing them before the
+    /// first reply; empty where no server did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<RefusalResult>,
-    /// How long opening took.
+    /// Time that opening took until the generator noticed it, with the TLS handshake and a login: an upper
+    /// bound where many connections open at once.
     pub connect_us: TimeFigures,
     /// How long opening took by server; empty with one server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerConnectionsResult>,
-    /// How long handshakes took; absent without TLS.
+    /// Time of each successful handshake, from the system call that took the client's first message until the
+    /// server's last one had arrived; absent without TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handshake_us: Option<TimeFigures>,
     /// Number of all handshakes; absent without TLS.
@@ -118,11 +122,11 @@ pub struct ChurnResult {
     pub clients: u64,
     /// Clients that ended.
     pub ended: u64,
-    /// Connections that were asked for.
+    /// Connections that were asked for, without those for which the system had no descriptor.
     pub asked: u64,
     /// Connections that were established.
     pub established: u64,
-    /// Most clients at one time.
+    /// Most connections at one time; with several threads the sum of the threads' own maxima.
     pub alive_max: u64,
     /// Connections that failed, by reason.
     pub failures: ConnectionFailures,

@@ -25,7 +25,8 @@ pub struct EvidenceResult {
     /// Requests of the run that several servers were sent together; absent with one server, and where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub our_requests: Option<u64>,
-    /// The operations of the run with one and with ten requests in flight; absent where they were not probed.
+    /// The operations of the run with one and with ten requests in flight, after the run (`--probe`); absent
+    /// where they were not probed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeResult>,
 }
@@ -72,7 +73,7 @@ impl ProbeHalfResult {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ServerResult {
-    /// Address of the server.
+    /// Address of the server, as in the plan, or as in `--server-stats-at`.
     pub address: String,
     /// Why the server said nothing of itself.
     pub unread: Option<String>,
@@ -84,9 +85,12 @@ pub struct ServerResult {
     pub threads_seconds: Option<f64>,
     /// Why the threads were not read.
     pub threads_unread: Option<String>,
-    /// Attempts to connect that the listening sockets of the server turned away; null where that is not known.
+    /// Attempts to connect that the listening sockets of the server (all that share its port) turned away,
+    /// nearly always because the queue of new connections was full; null where the server is on another machine
+    /// or in another network namespace.
     pub listen_drops: Option<u64>,
-    /// Resident memory of the process by the kernel; absent where the process is not on the machine of the generator.
+    /// Resident memory of the process at the end by the kernel (`VmRSS`); absent where the process is not on
+    /// the machine of the generator, or cannot be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resident_bytes: Option<u64>,
 }
@@ -106,9 +110,10 @@ pub struct ReadingResult {
     pub pid: Option<u32>,
     /// Time between the readings.
     pub seconds: f64,
-    /// Whether the server was started anew between the readings.
+    /// Whether the server was started anew between the readings, so that its counters count from the restart.
     pub restarted: bool,
-    /// Whether the counters of a server that went on running were set to 0 between the readings.
+    /// Whether the counters of a server that went on running were set to 0 between the readings (`stats reset`,
+    /// `CONFIG RESETSTAT`), so that they count from an unknown moment.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub counters_reset: bool,
     /// How long the server had been up at the second reading, by its own account.
@@ -116,20 +121,22 @@ pub struct ReadingResult {
     pub uptime_s: Option<u64>,
     /// CPU time of the server.
     pub cpu_s: Option<f64>,
-    /// CPU time of the server's main thread.
+    /// CPU time of the main thread of Redis.
     pub main_thread_cpu_s: Option<f64>,
-    /// Time that the server spent inside commands.
+    /// Time that Redis spent inside commands, which it executes one after the other: by its event loop (7.2),
+    /// otherwise the sum of the times of its commands; null for other servers.
     pub in_commands_s: Option<f64>,
-    /// CPU time of the server for each request, as clients count them.
+    /// CPU time of the server for each request, as this run counts its requests: one with many keys is one,
+    /// also with memcached, whose counters count keys. Null where it is not known how the server counts them.
     pub cpu_us_per_request: Option<f64>,
     /// CPU time of the server for each key; absent where each request has one at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_us_per_key: Option<f64>,
     /// What the server counted.
     pub counts: ServerCounts,
-    /// Requests of this run among those.
+    /// Requests of this run among the `requests` of `counts`; null where the two cannot be compared.
     pub our_requests: Option<u64>,
-    /// Memory that records take.
+    /// Memory in use by the server's account: items of memcached, all that Redis allocated.
     pub memory_bytes: Option<u64>,
     /// Memory that records may take.
     pub memory_limit_bytes: Option<u64>,
@@ -141,33 +148,37 @@ pub struct ReadingResult {
     pub disturbances: Vec<String>,
     /// The server's own times of commands.
     pub commands: Vec<CommandResult>,
-    /// Settings of the server.
+    /// Settings that decide about records and connections, by the server's names: `maxmemory_policy`, `save`,
+    /// `appendonly` and `io-threads` of Redis; `evictions`, `reqs_per_event`, `item_size_max`, `maxconns_fast`
+    /// and `hashpower_init` of memcached.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Memory that the server took from the system.
+    /// Memory that the server took from the system: slab pages of memcached, resident memory of Redis.
     pub memory_taken_bytes: Option<u64>,
     /// Resident memory of the process by the server's own account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resident_bytes: Option<u64>,
-    /// Whether the server held the first record of a load with the usual settings; absent where the server was not asked.
+    /// Whether the server held the first record of a load with the usual settings before the measured phase.
+    /// Only a run that loads nothing and reads other keys asks for it; otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usual_record: Option<bool>,
-    /// Background saves between the readings.
+    /// Background saves of a RESP server that are known in time, to whole seconds. A save for a part of the
+    /// measured phase makes the run unsteady.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub saves: Vec<SaveResult>,
-    /// Errors with which the server answered.
+    /// Errors with which the server answered, the most frequent 16.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorCount>,
-    /// The newest slow commands.
+    /// The newest commands in the server's slow log, at most 10, without their arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slow_commands: Vec<SlowCommandResult>,
-    /// Events of the server's latency monitor.
+    /// Entries of the server's own latency monitor between the readings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub latency_events: Vec<LatencyEventResult>,
-    /// Records of memcached by classes of sizes.
+    /// Slab classes of memcached that have records or lost some. A class can be full while others have room.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<SlabClass>,
-    /// The busiest hash slots of a cluster's node.
+    /// At most ten hash slots of a cluster's node, the busiest first (`--route crc16`; Valkey 8, Redis 8.2).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<SlotResult>,
 }
@@ -196,7 +207,8 @@ pub struct SlotResult {
     pub slot: u16,
     /// Keys in the slot.
     pub keys: u64,
-    /// CPU time of commands on its keys between the readings, at least.
+    /// CPU time of commands on its keys between the readings, at least; null without
+    /// `cluster-slot-stats-enabled`.
     pub cpu_at_least_us: Option<f64>,
     /// Bytes that came for it.
     pub bytes_in: Option<u64>,
@@ -250,7 +262,8 @@ pub struct CommandResult {
     /// Quantile of 99.9 % since the server started.
     #[serde(rename = "p99.9_us")]
     pub p99_9_us: Option<f64>,
-    /// A time that half of the calls between the readings did not exceed.
+    /// A time that half of the calls between the readings did not exceed: the end of a cell that doubles in
+    /// width, so the true value may be half as large.
     pub p50_at_most_us: Option<f64>,
     /// A time that 99 % of the calls between the readings did not exceed.
     pub p99_at_most_us: Option<f64>,
@@ -279,7 +292,9 @@ pub struct ThreadResult {
 pub struct MachineResult {
     /// The agent of the machine; null for this machine.
     pub agent: Option<String>,
-    /// Whether all servers that the machine loads are on it; null where that is not known.
+    /// Whether all servers that the machine loads are on it: their addresses are loopback or the machine's own,
+    /// or they are behind unix sockets. Null where that is not known; no limit that needs the one or the other
+    /// is named then.
     pub servers_are_local: Option<bool>,
     /// Time between the readings.
     pub seconds: f64,

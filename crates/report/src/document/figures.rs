@@ -20,13 +20,13 @@ pub struct FiveTimes {
     /// From due until only the generator stood in the way of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_us: Option<TimeFigures>,
-    /// From then until the request was sent.
+    /// From when only the generator stood in its way until the request was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_us: Option<TimeFigures>,
     /// From sent until the reply had arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<TimeFigures>,
-    /// From then until the generator read the reply.
+    /// From when the reply had arrived until the generator read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reaction_us: Option<TimeFigures>,
 }
@@ -61,7 +61,9 @@ pub struct TimeFigures {
     /// Lower bounds of quantiles that fall among requests without an answer, by name.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub above: Named<f64>,
-    /// Ends of the intervals of quantiles and of `mean`, by name; absent where it is not known how sure the figures are.
+    /// Ends of the intervals of quantiles and of `mean`, by name; an upper end is null where the run was too
+    /// short to bound the tail, or where it falls among requests without an answer. Absent where it is not
+    /// known how sure the figures are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ci: Option<Named<[Option<f64>; 2]>>,
     /// Names of the quantiles whose interval ends among requests without an answer.
@@ -70,7 +72,8 @@ pub struct TimeFigures {
     /// Number of independent requests that the run was worth, by quantile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effective: Option<Named<f64>>,
-    /// Number of independent slow spells beyond a quantile, by quantile.
+    /// Number of independent slow spells beyond a quantile, by quantile: below 16 a tail rests on few, below
+    /// about 4 it is not bounded from above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spells: Option<Named<f64>>,
 }

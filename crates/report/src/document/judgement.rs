@@ -15,9 +15,9 @@ use crate::words::observations::observation_words;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct VerdictResult {
-    /// The limit, in a word.
+    /// The limit: `none`, `generator`, `server`, `connections`, `network`, `others`, `workload` or `unknown`.
     pub limit: String,
-    /// Name of the row of the table of limits that held.
+    /// Name of the row of the table below that held.
     pub row: String,
     /// The verdict as a sentence.
     pub says: String,
@@ -25,7 +25,7 @@ pub struct VerdictResult {
     /// sentence is what there is then.
     #[serde(deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// The figures that the table was judged by.
+    /// Every figure that the table is judged by, whether or not its row held.
     pub evidence: Vec<ObservationResult>,
     /// How much of each resource was used.
     pub headroom: Vec<ResourceResult>,
@@ -36,11 +36,11 @@ pub struct VerdictResult {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ObservationResult {
-    /// Where the figure is from.
+    /// Source of the figure: `generator`, `requests`, `network` or `server`.
     pub source: String,
     /// The figure; null where it has no finite value.
     pub value: Option<f64>,
-    /// From which on the figure is evidence.
+    /// Value from which on the figure is evidence; null where there is no bound.
     pub limit: Option<f64>,
     /// Subject of the figure; absent in older results, and where this version does not know its kind.
     #[serde(deserialize_with = "known", skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,9 @@ pub struct ResourceResult {
     pub resource: String,
     /// The part that was used, in percent.
     pub used_percent: f64,
-    /// Requests per second at which the resource is used up.
+    /// Requests per second at which the resource is used up if its use goes on growing with the rate; null for
+    /// what does not grow with it, such as memory. Threads need less for each request when they have more to
+    /// do, so the true rate is probably higher.
     pub full_at_rate: Option<f64>,
 }
 

@@ -113,8 +113,9 @@ pub struct Document {
     /// Kind of that reason; absent in complete runs, and in results of versions that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason_kind: Option<ReasonKind>,
-    /// Exit status of the process that made the run, unless it could not write a file; absent while a run goes on, in sums, in results
-    /// of other programs' command lines, and in those of versions that did not say.
+    /// Exit status of the process that made the run: 130, 143 or 129 where a signal interrupted it. It does not
+    /// know of files that could not be written. Absent while a run goes on, in sums, in results of other
+    /// programs' command lines, and in those of versions that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<u8>,
     /// Whether the requests were answered as they were asked.
@@ -123,10 +124,12 @@ pub struct Document {
     /// Evidence of an outcome that is not well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome_says: Option<String>,
-    /// What the servers were found to speak; absent where the command line names the protocol.
+    /// The software, version and protocol of the servers, such as `memcached 1.6.18, text`; absent where the
+    /// command line names the protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected: Option<String>,
-    /// Plan of the run, without its labels.
+    /// Plan of the run, with its seeds and without its labels. Saved alone, it can be given to `--plan`, unless
+    /// its `command` has `***` in place of passwords or, with `--anonymous`, of arguments.
     #[cfg_attr(feature = "schema", schemars(with = "crate::schema::AnyPlan"))]
     pub plan: Plan,
     /// Names and values that the user gave the run; empty where there are none.
@@ -135,7 +138,8 @@ pub struct Document {
     /// The command line that the Plan was written in.
     #[serde(default)]
     pub front: String,
-    /// The words of the command line, without passwords; empty where it is not known, or not to be told.
+    /// The words of the command line, with `***` instead of passwords; absent with `--anonymous`, until the run
+    /// is over, and where they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
     /// The machines that sent the requests, one for each process; empty where no kernel was below the run.
@@ -144,12 +148,14 @@ pub struct Document {
     /// When the measured phase began, in seconds since 1970.
     #[serde(default)]
     pub started_unix_s: Option<f64>,
-    /// Length of the measured phase, with a drain in which its last answer came.
+    /// Length of the measured phase. Where its last answer came later, in the drain, the time up to that
+    /// answer: working off a backlog does not look like a higher rate.
     #[serde(default)]
     pub seconds: f64,
     /// What said when replies arrived.
     pub clock: Clock,
-    /// Whether a server was reached by a unix socket.
+    /// Whether a server was reached by a unix socket. Unix sockets have no receive stamps: their replies arrive
+    /// when they are read, so reaction is 0 and service includes the generator's own delays.
     #[serde(default)]
     pub unix_socket: bool,
     /// Populating before the run.
@@ -167,46 +173,53 @@ pub struct Document {
     /// The groups of clients, where there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupResult>,
-    /// The parts of the measured phase, such as the stages of a rate; absent where it has none.
+    /// The parts of the measured phase, such as the stages of `--stage`, with the requests that were due in
+    /// each, whenever they ended. These figures have no intervals; absent where it has no parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseResult>,
     /// The processes of a distributed run; absent where one process did everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<AgentsResult>,
-    /// Bytes over the wire.
+    /// Bytes over the wire in the measured phase with its drain.
     #[serde(default)]
     pub bytes: Bytes,
     /// The connections.
     #[serde(default)]
     pub connections: ConnectionsResult,
-    /// The requests of each of 2 to 64 servers; empty with one server, and in older results.
+    /// The requests of each of the first 64 of several servers; empty with one server, and in older results. A
+    /// request over several servers counts for the one whose part came last; requests that were never sent
+    /// count for none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerRequestsResult>,
-    /// What became of datagrams; absent without UDP.
+    /// Datagrams of the whole run, with the load where that went over UDP (`--udp`); absent without UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<udp::DatagramCounts>,
-    /// Requests in the file of requests; absent where none was asked for.
+    /// Requests of the measured phase in the file of `--samples`; absent without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
-    /// The account of a trace that was replayed while it was read; absent without one.
+    /// Account of the trace that was replayed (`--trace`); absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<ReplayedResult>,
-    /// The times of pairs of a get and the set that follows it, in microseconds; absent where the run has none.
+    /// The times of each get together with the set of its key that follows (`--read-modify-write`), from when
+    /// the get was due to the arrival of the set's reply. A pair whose get or set failed is left out; absent
+    /// where the run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs_us: Option<SampleFigures>,
-    /// When sampled requests left the machine; absent where none was stamped.
+    /// Times of the requests that were stamped when they left (`--stamps`); absent where none was stamped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transmit: Option<TransmitResult>,
-    /// What clients with windows counted; absent where there are none.
+    /// Counts of the clients of `pummel memaslap`; absent in other results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowCounts>,
-    /// Values that were checked.
+    /// Values that were checked (`--verify`), in the whole run with warm-up and drain.
     #[serde(default)]
     pub verify: VerifyResult,
-    /// Errors of requests that went without a reply; absent where every request gets one.
+    /// Errors that servers sent for requests that go without a reply, in the whole run; these requests stay
+    /// completed. Absent where every request gets a reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noreply_errors: Option<u64>,
-    /// What servers said with errors, and how often.
+    /// Error messages of the servers, at most 16 different ones, and how often each came. Those that came while
+    /// records were loaded are in `load`.
     #[serde(default)]
     pub error_messages: Named<u64>,
     /// What the run was held to.
@@ -224,7 +237,7 @@ pub struct Document {
     /// Evidence of servers and machines; absent if no readings were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceResult>,
-    /// What servers said of themselves at intervals; empty where they were not asked.
+    /// Servers' own statistics at intervals (`--server-stats`); empty where they were not asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_stats: Vec<ServerStatsResult>,
     /// How the intervals of figures were made; absent where there are none.
@@ -236,10 +249,14 @@ pub struct Document {
     /// Kind of that reason; absent where there are intervals, and in results of versions that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certainty_missing_kind: Option<NoIntervals>,
-    /// What responses consist of, by coarse cell of the response, of all operations; empty where that is not known.
+    /// Parts of the responses of all operations together, by coarse cell of the response, 8 for each doubling;
+    /// empty where that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub anatomy: Vec<AnatomyResult>,
-    /// Whether the run was at one level from its beginning to its end; null where that was not judged.
+    /// Whether the run was at one level from its beginning to its end. It is false too where a server saved in
+    /// the background for a part of the phase; figures of a run that is not steady have no intervals. Null
+    /// where it was not judged: a load that changes by plan, several measured phases, a trace, a recording, or
+    /// fewer than 16 batches of windows.
     #[serde(default)]
     pub steady: Option<bool>,
     /// What changed in a run that was not steady; absent otherwise.
@@ -249,28 +266,32 @@ pub struct Document {
     /// none, where pummel, errors or lost connections are the cause, and where the load does not stay at one level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stops: Vec<StopResult>,
-    /// How the warm-up ended; absent where it was not to settle.
+    /// End of a warm-up that was to find its end (`--warmup auto`, `--warmup-until evictions`); absent without
+    /// either. A run whose warm-up did not settle in its longest time is not steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<WarmUpResult>,
-    /// How sure the quantile is that the measurement went on for; absent where there is none.
+    /// Certainty of the quantile that the measurement went on for (`--until`); absent where there is none, and
+    /// where an agent was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<UntilOutcome>,
     /// What is known of the instrument on the machine; absent where it was not calibrated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibrated>,
-    /// Changes of the rate by hand; absent if the run had no `--steer`. The plan has these changes.
+    /// Changes of the rate by hand (`--steer`), at most 1,000. The plan has them too, and repeats the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steered: Option<Vec<SteeredResult>>,
-    /// Requests and bytes of all phases.
+    /// Requests and bytes of all phases: loading, warm-up, measuring and drain. A server's own counters must
+    /// equal these.
     #[serde(default)]
     pub whole_run: WholeRunResult,
-    /// The measured phase in slices.
+    /// The measured phase in slices, at most 4,096 of them.
     #[serde(default)]
     pub intervals: Vec<IntervalResult>,
     /// The results that this one is the sum of; empty where it is the result of one run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<MergedResult>,
-    /// How many slices were merged into their neighbours.
+    /// Number of slices that were merged into their neighbours to keep within that limit, or to make a page
+    /// small; absent if none was.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub intervals_merged: u64,
     /// Events of the run, the first 1,000 in the order of their times.

@@ -107,7 +107,7 @@ pub struct SliceGeneratorResult {
 pub struct SteeredResult {
     /// Time of the change, in seconds from the beginning of the measured phase.
     pub at_s: f64,
-    /// Requests per second from the change on.
+    /// Requests per second from the change on; 0 while the load was paused.
     pub rate: f64,
 }
 

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ReplayedResult {
-    /// Rows of the trace that were read; a row may stand for several requests.
+    /// Rows of the trace that were read, some of them ahead of the requests if the run ended first; a row may
+    /// stand for several requests.
     pub rows: u64,
-    /// Rows that were kept.
+    /// Rows that were kept: within the time, in the sample, possible in the protocol.
     pub kept: u64,
     /// Requests of the kept rows that were asked, over all clients and phases.
     pub requests: u64,
@@ -41,7 +42,8 @@ pub struct ReplayedResult {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LeftOut {
-    /// Name of the reason.
+    /// Name of the reason: `bad_lines`, `skipped_lines`, `lost`, `uncounted`, `unsayable`, `fills`,
+    /// `cut_values`, `out_of_order`, `unfit_keys` or `short_ttls`.
     pub what: String,
     /// How often.
     pub count: u64,

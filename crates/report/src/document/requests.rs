@@ -38,7 +38,8 @@ pub struct RequestTotals {
     /// Number of the unsent requests that were not counted one by one.
     #[serde(skip_serializing_if = "is_zero")]
     pub unsent_estimated: u64,
-    /// Late requests that were left out, where the plan has that.
+    /// Late requests that the plan left out, as mutilate's `-S` does; they are not among `requests`. Absent
+    /// where the plan does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<u64>,
     /// Number of the skipped requests that were not counted one by one.
@@ -108,7 +109,7 @@ pub struct OpResult {
     pub keys: u64,
     /// Keys that reads found.
     pub hits: u64,
-    /// Keys that reads did not find.
+    /// Keys that reads did not find. A read that finds only the empty item that `--vivify` made is a miss.
     pub misses: u64,
     /// Misses by cause, bytes of values and stores after misses; absent where misses are not told apart.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,9 +117,15 @@ pub struct OpResult {
     /// Ends of the interval of the share of hits; absent where nothing was read, and where it is not known how sure it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hit_share_ci: Option<[f64; 2]>,
-    /// What the completed requests did, by the word of the outcome.
+    /// Outcomes of the completed requests but for reads, which `hits` and `misses` count by key: `stored`,
+    /// `not_stored`, `exists`, `not_found`, `deleted`, `touched`, `number` (incr, decr) or `ok` (anything else,
+    /// and requests without a reply). `stale`, `win` and `recaching` are reads of memcached's meta protocol
+    /// that found a stale value, won the right to renew it (a set or cas by the same client follows), or found
+    /// that another client renews it.
     pub outcomes: Named<u64>,
-    /// Failed requests, by the kind of the error.
+    /// Failed requests, by kind: `server`, `client`, `protocol`, `timeout`, `refused`, `reset`, `closed`,
+    /// `moved` or `abandoned`. A read for a cas that returns an item without a CAS unique is a `server` error,
+    /// and no cas follows it.
     pub errors: Named<u64>,
     /// Requests that were sent, and not answered at the end.
     pub unfinished: u64,
@@ -130,7 +137,8 @@ pub struct OpResult {
     /// The times of the requests.
     #[serde(flatten)]
     pub times: FiveTimes,
-    /// The whole histograms in nanoseconds, by the name of the time, in HdrHistogram's V2 encoding.
+    /// The whole histograms in nanoseconds, by the name of the time, in HdrHistogram's V2 encoding, compressed,
+    /// in base64. Of requests that were not completed they hold wait and lag only.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub histograms: Named<String>,
 }
@@ -284,7 +292,7 @@ impl AnatomyResult {
 pub struct IntervalResult {
     /// Beginning, in seconds from the beginning of the measured phase.
     pub at_s: f64,
-    /// Length in seconds.
+    /// Length in seconds. The last interval includes the drain, and may be longer than `seconds` of the run.
     pub seconds: f64,
     /// Completed requests per second.
     pub rate: f64,
@@ -301,7 +309,7 @@ pub struct IntervalResult {
     pub bytes: Bytes,
     /// Stalls of the generator.
     pub stalls: u64,
-    /// The times of all operations in nanoseconds, folded to 8 cells for each doubling; absent in older results.
+    /// The times of all operations in few cells; absent in older results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sketch: Option<SliceSketch>,
     /// Changes of connections; absent if all connections of the run stayed open.

@@ -69,16 +69,16 @@ impl ToolResult {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CertaintyResult {
-    /// Name of the method.
+    /// Name of the method: `batches-1`.
     pub method: String,
-    /// How often an interval contains what it is for.
+    /// Share of intervals that contain what they are for: 0.95.
     pub level: f64,
-    /// Number of windows.
+    /// Number of windows of time that the intervals come from; a run with fewer than ten has none.
     pub windows: usize,
     /// Length of a window in seconds.
     pub window_s: f64,
-    /// The intervals of 40 quantiles of the response time of all requests, for pictures: the quantile and the ends in microseconds,
-    /// null where an end is not known.
+    /// The intervals of up to 40 quantiles of the response time of all requests, for pictures: the quantile and
+    /// the ends in microseconds, null where an end is not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bands: Vec<(f64, Option<f64>, Option<f64>)>,
 }
@@ -154,11 +154,12 @@ pub enum NoIntervals {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoadedResult {
-    /// Records that were to be stored.
+    /// Records that were to be stored; a record counts once for each server that holds it.
     pub records: u64,
     /// Records that were stored.
     pub stored: u64,
-    /// Records that failed or were refused.
+    /// Stores that failed or were refused; those that an interruption kept from being sent or answered do not
+    /// count.
     pub errors: u64,
     /// How long it took.
     pub seconds: f64,
@@ -206,17 +207,18 @@ impl LoadedResult {
 pub struct VerifyResult {
     /// Values that were checked.
     pub checked: u64,
-    /// Values that were wrong.
+    /// Values that were wrong. A miss is not checked and never a failure.
     pub failed: u64,
-    /// Different keys of those.
+    /// Different keys of those; a lower bound above a million.
     pub failed_keys: u64,
     /// Whether `failed_keys` is a lower bound.
     pub failed_keys_or_more: bool,
     /// Values that were whole, and certainly older than one that the same client had stored before.
     pub stale: u64,
-    /// Values that were too short to carry a frame.
+    /// Values that were too short to carry a frame: their bytes are compared, but neither a lost end nor an
+    /// older value can be seen.
     pub short: u64,
-    /// The first failed keys.
+    /// The first ten failed keys.
     pub first: Vec<WrongKeyResult>,
 }
 
@@ -271,7 +273,7 @@ pub struct GoalOutcome {
     pub above_us: Option<f64>,
     /// Whether the goal was met; null where the run was not steady, and the goal holds on one side of the change only.
     pub met: Option<bool>,
-    /// Whether the times of the run may be believed.
+    /// Whether the times of the run may be believed; false where they are partly the generator's own.
     pub trust: bool,
 }
 
@@ -308,27 +310,29 @@ pub struct GeneratorResult {
     pub cpu_user_s: f64,
     /// CPU time of the process in the kernel.
     pub cpu_system_s: f64,
-    /// Both together for each completed request.
+    /// Both together for each request that was completed or failed; null if none was completed, or an agent was
+    /// lost.
     pub cpu_us_per_request: Option<f64>,
     /// Share of the time that the busiest worker had something to do.
     pub busy_share_max: f64,
-    /// Share of the time for which each worker had something to do.
+    /// Share of the time that each worker had something to do. Idle turns of a spinning loop are not busy.
     pub busy_shares: Vec<f64>,
-    /// Turns that took above 1 ms, and waits that ended as late.
+    /// Turns of a loop that took more than 1 ms, and waits that ended more than 1 ms late because another
+    /// program had the CPU.
     pub stalls: u64,
-    /// The time lost in those.
+    /// The time lost in stalls.
     pub stalled_s: f64,
     /// Receive stamps that were missing, shared or impossible.
     pub stamps: Stamps,
     /// Most memory that the process had.
     pub peak_rss_bytes: u64,
-    /// The kernel interface that was used.
+    /// The kernel interface that was used: `epoll` or `uring`; both, with a comma, where processes differed.
     pub backend: Option<String>,
     /// Why it is epoll although io_uring was wanted.
     pub backend_why: Option<String>,
     /// Whether the generator was the limit.
     pub limited: bool,
-    /// The sentence of the verdict then.
+    /// The sentence of the verdict where `limited` is true.
     pub why: Option<String>,
 }
 

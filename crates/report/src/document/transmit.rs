@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 pub struct TransmitResult {
     /// One request in so many was stamped.
     pub every: u32,
-    /// From the send to the device.
+    /// From the send to the device: the part on this machine.
     pub out_us: SampleFigures,
-    /// From the device to the reply.
+    /// From the device to the reply: the server and both directions of the network.
     pub served_us: SampleFigures,
     /// In the queueing discipline; absent without stamps of it.
     #[serde(skip_serializing_if = "Option::is_none")]

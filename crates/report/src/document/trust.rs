@@ -24,7 +24,8 @@ pub struct TrustResult {
     /// Figures whose lag makes the times doubtful, with that lag.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub doubtful: Vec<LagPartResult>,
-    /// Names of the figures of the response that are lag for half or more.
+    /// Names of the figures of the response (`min`, `mean`, the quantiles and `max`) that are lag for half or
+    /// more. Those of the minimum, beyond p99 and of the maximum leave `ok` as it is.
     pub mostly_lag: Vec<String>,
     /// Names of those figures for each operation that has one.
     #[serde(skip_serializing_if = "Named::is_empty")]
@@ -88,7 +89,8 @@ pub struct LagShareResult {
     /// At the quantile of 99.9 %.
     #[serde(rename = "p99.9")]
     pub p99_9: Option<f64>,
-    /// Whether lag and response are those of the same requests.
+    /// Whether lag and response are those of the same requests; not so for single agents, whose quantiles are
+    /// divided.
     pub same_requests: bool,
 }
 

@@ -28,14 +28,16 @@ crate::counters! {
         /// Datagrams that were missing when a request was given up: those that are known to be missing, at least one for
         /// each request.
         pub packet_drop: u64,
-        /// Datagrams that brought nothing in order when they came: too early, for the second time, or astray.
+        /// Datagrams that did not arrive in order: overtaken by others, received twice, or stray.
         pub packet_disorder: u64,
-        /// Requests that were given up because their replies were not whole in time.
+        /// Requests that were given up because their replies were not whole at `--timeout`; in the measured
+        /// phase they are `timeout` errors. The connection stays.
         pub udp_timeout: u64,
-        /// Datagrams that belonged to no request that was waiting, most of them because it had been given up.
+        /// Datagrams that belong to no waiting request, a part of `packet_disorder`: replies to requests that
+        /// had been given up, copies, and datagrams without a frame.
         pub stray: u64,
-        /// Keys that count as misses although a lost datagram would have looked the same: replies in messages for each key
-        /// do not say how many there are.
+        /// Keys that count as misses although lost datagrams would look the same: memcached 1.6 answers a
+        /// multi-get with a message for each key that it finds, and does not say how many there are.
         pub unclear_misses: u64,
     }
 }
