@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::Nanos;
-use pummel_measure::connections::TlsTrouble;
+use pummel_measure::connections::TroubleKind;
 
 pub use self::transmit::{Mark, TransmitStamp};
 
@@ -90,14 +90,14 @@ pub struct Reason {
     pub errno: i32,
     /// The reason as a clause about the server, where more is known than the two above say.
     pub words: Option<Arc<str>>,
-    /// Kind of the failure of TLS; `None` where TLS did not fail.
-    pub tls: Option<TlsTrouble>,
+    /// Kind of the failure, where more is known than the class and the number say.
+    pub kind: Option<TroubleKind>,
 }
 
 impl Reason {
     /// A reason without words of its own.
     pub const fn new(fault: Fault, errno: i32) -> Reason {
-        Reason { fault, errno, words: None, tls: None }
+        Reason { fault, errno, words: None, kind: None }
     }
 }
 

@@ -62,7 +62,8 @@ impl Trouble {
             Trouble::Lost(reason @ Reason { words: None, .. }) => {
                 let said = errors.find(|error| says_full(error));
                 let words = said.map(|error| Arc::from(full(error)));
-                Trouble::Lost(Reason { words, ..reason })
+                let kind = said.map(|_| TroubleKind::Full).or(reason.kind);
+                Trouble::Lost(Reason { words, kind, ..reason })
             }
             other => other,
         }
@@ -75,11 +76,6 @@ pub fn says_full(bytes: &[u8]) -> bool {
     let words = bytes.strip_prefix(b"-").unwrap_or(bytes);
     FULL.iter()
         .any(|(sign, full)| words.strip_prefix(*sign).is_some_and(|said| said.starts_with(full.as_bytes())))
-}
-
-/// Whether these words quote a server that takes no more connections.
-pub fn said_to_be_full(words: &str) -> bool {
-    FULL.iter().any(|(_, full)| words.contains(full))
 }
 
 /// The words for a server that takes no more connections and said so.
@@ -117,15 +113,11 @@ impl fmt::Display for Trouble {
 
 /// Kind of the failure of a connection for this reason.
 fn kind_of(reason: &Reason) -> TroubleKind {
-    if let Some(tls) = reason.tls {
-        return TroubleKind::Tls(tls);
-    }
-    if reason.words.as_deref().is_some_and(said_to_be_full) {
-        return TroubleKind::Full;
+    if let Some(kind) = reason.kind {
+        return kind;
     }
     match (reason.errno, reason.fault) {
         (0, Fault::Timeout) | (libc::ETIMEDOUT, _) => TroubleKind::NotTaken,
-        (0, Fault::Client) => TroubleKind::HandshakeRefused,
         (0, _) => TroubleKind::Closed,
         (libc::ECONNREFUSED, _) => TroubleKind::Refused,
         (libc::ENOENT, _) => TroubleKind::NoSocket,
@@ -185,7 +177,7 @@ mod tests {
     fn each_trouble_has_a_kind() {
         let not_opened = |fault, errno| Trouble::NotOpened(Reason::new(fault, errno));
         let sent = |bytes: &[u8], is_greeting| Trouble::malformed(Malformed("a reason"), bytes, is_greeting);
-        let tls = Some(TlsTrouble::Slow);
+        let kind = Some(TroubleKind::Tls(TlsTrouble::Slow));
         let rows = [
             (not_opened(Fault::Refused, libc::ECONNREFUSED), TroubleKind::Refused),
             (not_opened(Fault::Refused, libc::ENOENT), TroubleKind::NoSocket),
@@ -193,11 +185,10 @@ mod tests {
             (not_opened(Fault::Timeout, libc::ETIMEDOUT), TroubleKind::NotTaken),
             (not_opened(Fault::Closed, libc::EHOSTUNREACH), TroubleKind::Unreachable),
             (not_opened(Fault::Closed, libc::EMFILE), TroubleKind::Other),
-            (not_opened(Fault::Client, 0), TroubleKind::HandshakeRefused),
             (Trouble::Lost(Reason::new(Fault::Closed, 0)), TroubleKind::Closed),
             (Trouble::Lost(Reason::new(Fault::Reset, libc::ECONNRESET)), TroubleKind::Reset),
             (
-                Trouble::NotOpened(Reason { tls, ..Reason::new(Fault::Timeout, 0) }),
+                Trouble::NotOpened(Reason { kind, ..Reason::new(Fault::Timeout, 0) }),
                 TroubleKind::Tls(TlsTrouble::Slow),
             ),
             (sent(b"\x15\x03\x03", true), TroubleKind::SpeaksTls),

@@ -21,7 +21,7 @@ pub const DESCRIPTION: &[u8] = include_bytes!("../../proto/pummel.agent.v2.bin")
 /// read the messages. That includes a new form of a measurement or of a slice, which travel as JSON, since the mismatch
 /// would come to light only at the end of a run. Evidence may differ: an end leaves out the parts that it does not
 /// know.
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 9;
 
 /// This build of pummel.
 pub fn build() -> v2::Build {

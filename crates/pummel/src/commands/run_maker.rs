@@ -10,6 +10,7 @@ use pummel_logic::plan::{Plan, Work};
 use pummel_logic::time::seconds;
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::outcome::failure_of;
+use pummel_measure::reason::Reason;
 use pummel_measure::summary::Summary;
 
 use crate::build_info::BUILD;
@@ -25,6 +26,7 @@ use crate::stderr::say;
 use pummel_report::comparison::SideSource;
 use pummel_report::document::Document;
 use pummel_report::run_figures::RunFigures;
+use pummel_report::words::reason;
 use pummel_report::{Ending, Report};
 
 /// Why there are no more runs.
@@ -68,7 +70,7 @@ impl SeriesEnd {
 
     /// The end of a series with a run of this plan that is partial.
     pub fn partial(plan: &Plan, measurement: &Measurement) -> SeriesEnd {
-        let reason = || Obstacle::from(measurement.reason.as_deref().unwrap_or_default().to_owned());
+        let reason = || Obstacle::from(reason::of_run(measurement));
         SeriesEnd::Partial(Obstacle::of(plan, measurement).unwrap_or_else(reason))
     }
 
@@ -276,8 +278,8 @@ impl RunMaker {
         let plan = self.plan_of(seed_of(seed, number));
         let mut measurement = driver.run(&plan, Dealing::Evenly, &mut SeriesStyle)?;
         // A run of errors shows nothing of what the series compares.
-        if let Some(says) = failure_of(&measurement, &plan) {
-            measurement.mark(Status::Partial, says);
+        if let Some(failed) = failure_of(&measurement, &plan) {
+            measurement.mark(Status::Partial, Reason::RequestsFailed(failed));
         }
         drop(program);
         self.is_loaded = true;

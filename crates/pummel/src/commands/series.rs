@@ -411,8 +411,8 @@ impl<'a> CurveRunner<'a> {
     fn try_once(&mut self, plan: &ValidPlan) -> Result<Measurement, SeriesEnd> {
         let mut measurement = self.driver.run(plan, Dealing::Evenly, &mut SeriesStyle)?;
         // A run of errors shows nothing of what the series compares.
-        if let Some(says) = failure_of(&measurement, plan) {
-            measurement.mark(Status::Partial, says);
+        if let Some(failed) = failure_of(&measurement, plan) {
+            measurement.mark(Status::Partial, Reason::RequestsFailed(failed));
         }
         if let Some(agents) = &measurement.agents {
             self.agents = agents.members.iter().map(|member| member.name.clone()).collect();

@@ -1,7 +1,7 @@
 //! Why TLS failed, in words that say what to change on the server, in the certificate or on the command line.
 
 use pummel_logic::protocol::Fault;
-use pummel_measure::connections::TlsTrouble;
+use pummel_measure::connections::{TlsTrouble, TroubleKind};
 use rustls::{AlertDescription, CertificateError, Error};
 
 use crate::backend::Reason;
@@ -40,7 +40,11 @@ impl Ending {
             }
             Ending::Failed(error) => (of_error(error, in_handshake, first), kind_of(error, first)),
         };
-        Reason { words: Some(words.into()), tls: Some(kind), ..Reason::new(Fault::Protocol, 0) }
+        Reason {
+            words: Some(words.into()),
+            kind: Some(TroubleKind::Tls(kind)),
+            ..Reason::new(Fault::Protocol, 0)
+        }
     }
 }
 
@@ -51,7 +55,7 @@ pub(super) fn interrupted(reason: Reason) -> Reason {
         Fault::Reset => "the server reset the connection in the TLS handshake",
         _ => return reason,
     };
-    Reason { words: Some(words.into()), tls: Some(TlsTrouble::CutOff), ..reason }
+    Reason { words: Some(words.into()), kind: Some(TroubleKind::Tls(TlsTrouble::CutOff)), ..reason }
 }
 
 /// Whether an error is about first bytes that are no record of TLS.

@@ -15,6 +15,7 @@ use pummel_measure::calibration::{CardStamps, LagFloor, NoiseFloor, ServiceError
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Quantile, Summary};
+use pummel_report::words::reason;
 
 use crate::exit_status::{Exit, answer};
 use crate::job::driver::{Driver, Extras};
@@ -173,9 +174,7 @@ impl<'a> Runs<'a> {
             Status::Complete => {}
             Status::Interrupted => return Err(NotCalibrated::Interrupted),
             Status::Partial => {
-                return Err(NotCalibrated::Failed(
-                    measurement.reason.as_deref().unwrap_or_default().to_owned(),
-                ));
+                return Err(NotCalibrated::Failed(reason::of_run(&measurement)));
             }
         }
         let summary = Summary::of(&measurement, &job.plan);

@@ -7,6 +7,7 @@ use pummel_logic::plan::Plan;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
 use pummel_measure::churn::{ConnectionFailure, ConnectionFailures};
 use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_report::words::reason;
 
 use crate::compat::mcperf::McperfDisplay;
 use crate::compat::mcperf::report::{McperfFigures, ReportLayout, render, unknown_percentiles};
@@ -77,7 +78,7 @@ impl<'a> McperfStyle<'a> {
                     log(WARNINGS, &format!("{count} of {} connections failed: {what}", churn.begun));
                 }
             }
-            (Status::Partial, Some(reason)) => log(WARNINGS, reason),
+            (Status::Partial, Some(reason)) => log(WARNINGS, &reason::reason(reason)),
             _ => {}
         }
         let above = unknown_percentiles(churn);

@@ -14,6 +14,7 @@ use pummel_logic::workload::window::{EXPIRY_S, Finding, Flaw};
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::recorder::Recorder;
+use pummel_report::words::reason;
 
 use crate::compat::memaslap::outages::Outages;
 use crate::compat::memaslap::report::{RunStatistics, ShownCounters, last, periodic};
@@ -77,7 +78,7 @@ impl<'a> MemaslapStyle<'a> {
         if measurement.started_unix_ns == 0 {
             // Nothing was measured: connections could not be opened, or what was to be got could not be set.
             if let Some(reason) = &measurement.reason {
-                out.line(reason);
+                out.line(reason::reason(reason));
             }
             if interrupted {
                 self.say_signal(out);
@@ -93,7 +94,7 @@ impl<'a> MemaslapStyle<'a> {
             return Exit::Failed;
         }
         if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
-            out.line(reason);
+            out.line(reason::reason(reason));
         }
         let unfinished = measurement.ops().counts().unfinished;
         if let UdpReplies::Awaited(_) = self.udp_replies {
