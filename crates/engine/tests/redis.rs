@@ -426,7 +426,7 @@ fn logs_in<const VERSION: u8>(redis: &Redis) {
     };
     let open = |login| redis.connect(Resp::<VERSION>::new(), &handshake::<VERSION>(login, 0));
     let refused = |login| match open(login) {
-        Err(HandshakeRefused::Refused(words)) => words,
+        Err(HandshakeRefused::Refused(words, _)) => words,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("the server took a wrong password"),
     };
@@ -459,7 +459,7 @@ fn passwords_and_users_are_told_in_the_greeting() {
     assert_eq!(answer.outcome, Outcome::Error(Fault::Client));
     assert!(answer.words.starts_with("NOAUTH "), "{}", answer.words);
     let refused = redis.connect(Resp::<3>::new(), &Handshake::resp3(None, 0)).err();
-    assert!(matches!(refused, Some(HandshakeRefused::Refused(words)) if words.starts_with("NOAUTH ")));
+    assert!(matches!(refused, Some(HandshakeRefused::Refused(words, _)) if words.starts_with("NOAUTH ")));
 }
 
 fn selects<const VERSION: u8>(redis: &Redis) {
@@ -469,7 +469,7 @@ fn selects<const VERSION: u8>(redis: &Redis) {
     first.expect(&get("k"), Outcome::Miss);
     open(3).expect("a database").expect_value(&get("k"), b"v");
     let refused = open(99).err();
-    assert!(matches!(refused, Some(HandshakeRefused::Refused(words)) if words.contains("out of range")));
+    assert!(matches!(refused, Some(HandshakeRefused::Refused(words, _)) if words.contains("out of range")));
     third.command("FLUSHDB");
 }
 

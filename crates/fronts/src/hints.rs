@@ -3,9 +3,11 @@
 use std::fmt;
 
 use pummel_logic::plan::{Plan, Protocol};
+use pummel_logic::protocol::ServerError;
 use pummel_measure::completion::has_nothing_to_report;
 use pummel_measure::connections::{FirstTrouble, Refusal, TlsTrouble, TroubleKind};
 use pummel_measure::measurement::{Measurement, Status};
+use pummel_report::words::reason;
 
 /// Why there is nothing to report. Shown as the reason, with the hint on a line of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,17 +26,17 @@ impl Obstacle {
     pub fn of(plan: &Plan, measurement: &Measurement) -> Option<Obstacle> {
         let stored = measurement.load.as_ref().map_or(0, |load| load.stored);
         let requests: u64 = measurement.groups.iter().map(|group| group.ops.counts().requests()).sum();
-        let reason = measurement.reason.as_ref()?;
+        let reason = reason::reason(measurement.reason.as_ref()?);
         let refusal = measurement.connections.refusals.iter().find(|refusal| refusal.refused > 0);
         let is_short = refusal.is_some() && !plan.reconnect;
         let is_empty = has_nothing_to_report(plan, stored, requests) || is_short;
         (measurement.status == Status::Partial && is_empty).then(|| Obstacle {
-            reason: reason.to_string(),
             shown: shown_for(plan, measurement),
             hint: match refusal {
                 Some(refusal) => Some(room_hint(plan, refusal)),
-                None => hint_for(plan, reason, &Seen::of(plan, measurement)),
+                None => hint_for(plan, &Seen::of(plan, measurement)),
             },
+            reason,
         })
     }
 
@@ -111,8 +113,8 @@ struct Seen {
     is_detected: bool,
     /// A request was sent in a measured phase.
     has_asked: bool,
-    /// What servers said with errors.
-    said: Vec<String>,
+    /// Kinds of the errors that servers sent.
+    errors: Vec<ServerError>,
 }
 
 impl Seen {
@@ -132,47 +134,44 @@ impl Seen {
         let has_told =
             servers.into_iter().any(|server| server.reading.is_some() && is_meant(&server.address));
         let loaded = measurement.load.iter().flat_map(|load| load.messages.keys());
+        let said = measurement.messages.keys().chain(loaded);
         Seen {
             trouble: connections.trouble.map(|trouble| trouble.kind),
             has_opened,
             has_answered: is_detected || has_told,
             is_detected,
             has_asked: measurement.groups.iter().any(|group| group.ops.counts().requests() > 0),
-            said: measurement.messages.keys().chain(loaded).cloned().collect(),
+            errors: said.map(|message| plan.protocol.error_of(message.as_bytes())).collect(),
         }
-    }
-
-    /// Whether a server said one of these words. They are the servers' own, and no sentences of this program.
-    fn has_heard(&self, words: &[&str]) -> bool {
-        self.said.iter().any(|said| words.iter().any(|word| said.contains(word)))
     }
 }
 
-/// What a user can look at in a run that ended for this reason; `None` where the reason says it, and where what the run saw
-/// leaves no question.
-fn hint_for(plan: &Plan, reason: &str, seen: &Seen) -> Option<String> {
+/// What a user can look at in a run that saw this; `None` where its reason says it, and where no question is left.
+fn hint_for(plan: &Plan, seen: &Seen) -> Option<String> {
     use TroubleKind::{
         Closed, HandshakeRefused, NoSocket, NotTaken, ProtectedMode, Refused, RequestTimedOut, Reset,
         SpeaksHttp, SpeaksOther, SpeaksTls, Tls, Unreachable,
     };
     let protocol = plan.protocol;
-    let was_refused = seen.trouble == Some(HandshakeRefused);
-    let wants_login = was_refused || seen.has_heard(LOGIN_WORDS);
+    let has_heard = |kind| seen.errors.contains(&kind) || seen.trouble == Some(HandshakeRefused(kind));
+    let wants_login = matches!(seen.trouble, Some(HandshakeRefused(_)))
+        || [ServerError::LoginRequired, ServerError::LoginWrong, ServerError::NotPermitted]
+            .into_iter()
+            .any(has_heard);
     let hint = match seen.trouble {
         // Its words say what to do, and name passwords among other ways.
         Some(ProtectedMode) => return None,
         _ if wants_login && plan.login.is_none() => return Some(login_hint(protocol)),
-        _ if seen.has_heard(&["NOPERM"]) => {
+        _ if has_heard(ServerError::NotPermitted) => {
             "the server's ACL has to let this user run the commands of the load"
         }
-        // A handshake's refusal quotes the server and is no message of a request.
-        _ if was_refused && protocol == Protocol::Binary && reason.contains("Unknown command") => {
+        Some(HandshakeRefused(ServerError::UnknownCommand)) if protocol == Protocol::Binary => {
             "this server has no SASL, and takes requests without --user"
         }
         _ if wants_login => {
             "are --user and the password right? PUMMEL_PASSWORD or --password-file gives the password"
         }
-        _ if seen.has_heard(&["object too large", "Too large"]) => {
+        _ if has_heard(ServerError::TooLarge) => {
             "memcached takes no larger values than its -I allows: a smaller --value-size, or a greater -I"
         }
         Some(Tls(tls)) => tls_hint(tls, seen)?,
@@ -238,16 +237,13 @@ const PORTS: &str = "is the server running, and is this its port? (memcached 112
 const FULL: &str = "the server took other connections of this run: is it at its limit (memcached -c, maxclients of Redis)? \
                     --timeout sets how long a connection may take to open";
 
-/// Words of servers that want a login, or another one.
-const LOGIN_WORDS: &[&str] =
-    &["WRONGPASS", "NOAUTH", "NOPERM", "password", "authenticat", "Auth failure", "login"];
-
 #[cfg(test)]
 mod tests {
     use pummel_logic::plan::{Clock, Group, Load, Login, Mix, Phase, Stop, Work};
     use pummel_logic::protocol::Verb;
     use pummel_measure::histogram::CoarseHistogram;
     use pummel_measure::measurement::LoadResult;
+    use pummel_measure::reason::{Reason, Unstored};
 
     use super::*;
 
@@ -262,8 +258,13 @@ mod tests {
         Plan { protocol, phases: vec![load, mix], ..Plan::default() }
     }
 
+    /// The reason of a run that stored so many of its records.
+    fn unstored(stored: u64) -> Reason {
+        Reason::Unstored(Unstored { records: 10, stored, why: None })
+    }
+
     /// A partial run that stored so many of its records.
-    fn partial(reason: &str, stored: u64) -> Measurement {
+    fn partial(reason: Reason, stored: u64) -> Measurement {
         let mut measurement = Measurement::new(["clients".to_owned()], Clock::Kernel, 1);
         measurement.load = Some(LoadResult { records: 10, stored, ..LoadResult::default() });
         measurement.mark(Status::Partial, reason);
@@ -272,12 +273,12 @@ mod tests {
 
     /// The hint of a run that could not store anything since a connection failed like this.
     fn hint(plan: &Plan, kind: TroubleKind) -> String {
-        hint_for(plan, "", &Seen { trouble: Some(kind), ..Seen::default() }).unwrap_or_default()
+        hint_for(plan, &Seen { trouble: Some(kind), ..Seen::default() }).unwrap_or_default()
     }
 
     /// The hint of a run that could not store anything since a server said this.
     fn heard(plan: &Plan, said: &str) -> String {
-        let mut measurement = partial("none of 10 records was stored", 0);
+        let mut measurement = partial(unstored(0), 0);
         measurement.message(said.as_bytes(), 2);
         Obstacle::of(plan, &measurement).expect("nothing was measured").hint.unwrap_or_default()
     }
@@ -285,12 +286,11 @@ mod tests {
     #[test]
     fn a_run_that_stored_something_or_was_interrupted_has_a_report() {
         let plan = plan(Protocol::Text);
-        let obstacle =
-            Obstacle::of(&plan, &partial("none of 10 records was stored", 0)).expect("an obstacle");
+        let obstacle = Obstacle::of(&plan, &partial(unstored(0), 0)).expect("an obstacle");
         assert_eq!((obstacle.to_string().as_str(), obstacle.hint), ("none of 10 records was stored", None));
-        assert_eq!(Obstacle::of(&plan, &partial("9 of 10 records were not stored", 1)), None);
-        let mut interrupted = partial("a server went away", 0);
-        interrupted.mark(Status::Interrupted, "interrupted");
+        assert_eq!(Obstacle::of(&plan, &partial(unstored(1), 1)), None);
+        let mut interrupted = partial(unstored(0), 0);
+        interrupted.mark(Status::Interrupted, Reason::Interrupted);
         assert_eq!(Obstacle::of(&plan, &interrupted), None);
     }
 
@@ -300,7 +300,7 @@ mod tests {
         plan.servers = vec!["a:1".to_owned()];
         plan.groups = vec![Group { clients: 64, ..Group::default() }];
         let refusal = |refused| Refusal { connections: 64, refused, attempts: refused, ..Refusal::default() };
-        let mut measurement = partial("a:1 took 15 of 64 connections and refused 49", 1);
+        let mut measurement = partial(unstored(1), 1);
         measurement.connections.refusals = vec![refusal(49)];
         let hint = |plan: &Plan, measurement: &Measurement| Obstacle::of(plan, measurement)?.hint;
         let expected = "-c 15 here, a greater -c there, or --reconnect to run with what it takes";
@@ -341,7 +341,7 @@ mod tests {
                 "is the server running, and is this its port? (memcached 11211, Redis 6379)",
             ),
             (TroubleKind::Unreachable, "is the server running"),
-            (TroubleKind::HandshakeRefused, "--user NAME"),
+            (TroubleKind::HandshakeRefused(ServerError::Other), "--user NAME"),
             (TroubleKind::ProtectedMode, ""),
             (TroubleKind::Full, ""),
             (TroubleKind::Other, ""),
@@ -351,15 +351,16 @@ mod tests {
         }
         assert!(heard(&text, "SERVER_ERROR object too large for cache").contains("--value-size"));
         assert_eq!(heard(&text, "SERVER_ERROR out of memory"), "");
-        let unread = partial("cannot read 'x': No such file or directory", 0);
+        let what = "cannot read 'x': No such file or directory".to_owned();
+        let unread = partial(Reason::NotBegun { what }, 0);
         assert_eq!(Obstacle::of(&text, &unread).expect("an obstacle").hint, None, "no server is absent");
     }
 
     #[test]
     fn a_server_that_is_not_there_is_said_in_one_sentence() {
         let text = Plan { servers: vec!["a:1".to_owned(), "b:1".to_owned()], ..plan(Protocol::Text) };
-        let mut measurement =
-            partial("8 of 50 connections could not be opened (42 were not tried): a:1: why", 0);
+        let not_opened = Reason::NotOpened { asked: 50, failed: 8, lost: 0, untried: 42, why: None };
+        let mut measurement = partial(not_opened, 0);
         measurement.connections.trouble = Some(FirstTrouble { server: 1, kind: TroubleKind::Refused });
         let obstacle = Obstacle::of(&text, &measurement).expect("an obstacle");
         assert_eq!(
@@ -377,7 +378,7 @@ mod tests {
     fn no_hint_calls_into_question_what_the_run_has_seen() {
         let text = plan(Protocol::Text);
         let hint = |kind: TroubleKind, seen: &Seen| {
-            hint_for(&text, "", &Seen { trouble: Some(kind), ..seen.clone() }).unwrap_or_default()
+            hint_for(&text, &Seen { trouble: Some(kind), ..seen.clone() }).unwrap_or_default()
         };
         let none = Seen::default();
         let opened = Seen { has_opened: true, ..none.clone() };
@@ -409,7 +410,7 @@ mod tests {
     #[test]
     fn what_was_seen_is_that_of_the_server_whose_connection_failed_first() {
         let plan = Plan { servers: vec!["a:1".to_owned(), "b:1".to_owned()], ..plan(Protocol::Text) };
-        let mut measurement = partial("", 0);
+        let mut measurement = partial(unstored(0), 0);
         measurement.connections.connect.record(1_000);
         let mut times = CoarseHistogram::default();
         times.record(1_000);
@@ -433,13 +434,14 @@ mod tests {
         let mut plan = plan(Protocol::Resp2);
         assert_eq!(heard(&plan, "NOAUTH Authentication required."), login_hint(Protocol::Resp2));
         plan.login = Some(Login { user: "joe".to_owned(), password_file: None });
-        assert!(hint(&plan, TroubleKind::HandshakeRefused).contains("password right"));
+        assert!(
+            hint(&plan, TroubleKind::HandshakeRefused(ServerError::LoginWrong)).contains("password right")
+        );
         assert!(heard(&plan, "NOPERM this user has no permissions").contains("ACL"));
         assert_eq!(heard(&plan, "Unknown command"), "");
         plan.protocol = Protocol::Binary;
-        let refused = Seen { trouble: Some(TroubleKind::HandshakeRefused), ..Seen::default() };
-        let unknown = hint_for(&plan, "a:1: the server refused the login: Unknown command", &refused);
-        assert!(unknown.is_some_and(|hint| hint.contains("without --user")));
+        let unknown = hint(&plan, TroubleKind::HandshakeRefused(ServerError::UnknownCommand));
+        assert!(unknown.contains("without --user"), "{unknown}");
         assert!(!login_hint(Protocol::Text).contains("default"));
     }
 }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::churn::Churn;
 use crate::histogram::{CoarseHistogram, Histogram};
-use crate::words::grouped;
 use pummel_logic::merged;
+use pummel_logic::protocol::ServerError;
 
 /// Most servers whose connections are timed one by one.
 pub const SERVERS_TIMED_MAX: usize = 64;
@@ -71,6 +71,7 @@ pub struct FirstTrouble {
 
 /// Kind of the failure of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TroubleKind {
     /// Nothing listens at the server's address.
@@ -91,8 +92,8 @@ pub enum TroubleKind {
     Full,
     /// The server refuses clients of other machines, and said so.
     ProtectedMode,
-    /// The server refused the login or the protocol's handshake.
-    HandshakeRefused,
+    /// The server refused the login or the protocol's handshake, with an error of this kind.
+    HandshakeRefused(ServerError),
     /// The server's first bytes are those of TLS, and the connection had none.
     SpeaksTls,
     /// The server's first bytes are those of HTTP.
@@ -107,6 +108,7 @@ pub enum TroubleKind {
 
 /// Reason why TLS with a server failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TlsTrouble {
     /// The server does not speak TLS.
@@ -156,23 +158,6 @@ impl Refusal {
         self.connections.saturating_sub(self.refused)
     }
 
-    /// The limit of the server, and its count of refusals, as a remark in brackets behind a blank; empty where neither
-    /// is known. `is_resp`: the server speaks RESP.
-    pub fn limit_words(&self, is_resp: bool) -> String {
-        let mut parts = Vec::new();
-        if let Some(limit) = self.limit {
-            parts.push(format!("its limit is {}", grouped(limit)));
-            // memcached counts connections to its own threads; Redis counts clients.
-            if self.taken() < limit && self.refused > 0 {
-                parts.push(if is_resp { "others have the rest" } else { "some are its own" }.to_owned());
-            }
-        }
-        if let Some(counted) = self.counted {
-            parts.push(format!("it counts {} refused since its start", grouped(counted)));
-        }
-        if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
-    }
-
     /// Adds another worker's account of the server.
     fn merge(&mut self, other: &Refusal) {
         self.connections = self.connections.saturating_add(other.connections);
@@ -213,18 +198,5 @@ mod tests {
         let sums: Vec<_> = all.refusals.iter().map(|one| (one.server, one.taken(), one.refused)).collect();
         assert_eq!(sums, [(1, 5, 0), (3, 6, 10)]);
         assert_eq!((all.refusals[1].limit, all.refusals[1].words.as_str()), (Some(40), "ERROR"));
-    }
-
-    #[test]
-    fn the_limit_of_a_server_is_told_with_who_has_the_rest_of_it() {
-        let of = |limit, counted, refused, is_resp| {
-            Refusal { limit, counted, ..refusal(0, 100, refused) }.limit_words(is_resp)
-        };
-        assert_eq!(of(None, None, 60, false), "");
-        assert_eq!(of(Some(40), None, 85, false), " (its limit is 40; some are its own)");
-        assert_eq!(of(Some(40), None, 60, true), " (its limit is 40)");
-        let words = " (its limit is 40; others have the rest; it counts 1,061 refused since its start)";
-        assert_eq!(of(Some(40), Some(1_061), 61, true), words);
-        assert_eq!(of(Some(400), None, 0, true), " (its limit is 400)", "it took all of them at last");
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::counts::Counts;
+use crate::reason::ServerTrouble;
 use crate::words::{count_message, merge_messages};
 use pummel_logic::merge::{first, greatest};
 use pummel_logic::merged;
@@ -30,7 +31,7 @@ merged! {
         /// The first failure of a connection, with its server, where records were not stored; `None` where none failed, and
         /// where all records were stored.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub trouble: Option<String> => first,
+        pub trouble: Option<ServerTrouble> => first,
     }
 }
 

@@ -281,10 +281,10 @@ impl Measurement {
     }
 
     /// Marks the run as not complete; the worst status and its reason stay.
-    pub fn mark(&mut self, status: Status, reason: impl Into<Reason>) {
+    pub fn mark(&mut self, status: Status, reason: Reason) {
         if status > self.status {
             self.status = status;
-            self.reason = Some(reason.into());
+            self.reason = Some(reason);
         }
     }
 
@@ -450,7 +450,7 @@ mod tests {
     fn a_saved_measurement_loads_to_an_equal_one() {
         for keep in [Keep::Figures, Keep::Histograms] {
             let mut measurement = part(5, keep);
-            measurement.mark(Status::Partial, "a server went away");
+            measurement.mark(Status::Partial, Reason::TraceTaken { rows: 1 });
             let text = serde_json::to_string(&measurement).unwrap();
             assert_eq!(serde_json::from_str::<Measurement>(&text).unwrap(), measurement);
         }
@@ -583,13 +583,16 @@ mod tests {
     #[test]
     fn the_worst_status_stays_with_its_first_reason() {
         let mut measurement = empty();
-        measurement.mark(Status::Partial, "first");
-        measurement.mark(Status::Partial, "second");
-        assert_eq!((measurement.status, measurement.reason.as_deref()), (Status::Partial, Some("first")));
-        measurement.mark(Status::Interrupted, "ended by the user");
-        measurement.mark(Status::Partial, "third");
-        assert_eq!(measurement.status, Status::Interrupted);
-        assert_eq!(measurement.reason.as_deref(), Some("ended by the user"));
+        let taken = |rows| Reason::TraceTaken { rows };
+        measurement.mark(Status::Partial, taken(1));
+        measurement.mark(Status::Partial, taken(2));
+        assert_eq!((measurement.status, &measurement.reason), (Status::Partial, &Some(taken(1))));
+        measurement.mark(Status::Interrupted, Reason::Interrupted);
+        measurement.mark(Status::Partial, taken(3));
+        assert_eq!(
+            (measurement.status, measurement.reason),
+            (Status::Interrupted, Some(Reason::Interrupted))
+        );
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::limit::{Case, Limit, Overload, Verdict};
+use super::limit::{Case, Limit, Outpaced, Overload, Verdict};
 use super::measurement::{Measurement, Status};
-use super::words::{grouped, percent, rate_text};
+use super::reason::FailedRequests;
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Fault;
 
@@ -22,16 +22,27 @@ pub enum RunOutcome {
     Overloaded,
 }
 
-/// The outcome of a run, with the words of its headline.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ending {
-    /// Outcome of the run.
-    pub outcome: RunOutcome,
-    /// Evidence of the outcome, as a sentence without its full stop; absent where the run is well.
-    pub says: Option<String>,
+/// Evidence that a run is not well.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// More than half of the requests that ended were errors or timeouts.
+    Failed(FailedRequests),
+    /// More requests were due than were answered, and their backlog grew to the end.
+    Overloaded(Outpaced),
 }
 
 impl RunOutcome {
+    /// The outcome of a run with this evidence.
+    pub fn of(ending: Option<&Ending>) -> RunOutcome {
+        match ending {
+            None => RunOutcome::Ok,
+            Some(Ending::Failed(_)) => RunOutcome::Failed,
+            Some(Ending::Overloaded(_)) => RunOutcome::Overloaded,
+        }
+    }
+
     /// The word of headlines; absent where the run is well.
     pub fn headline(self) -> Option<&'static str> {
         match self {
@@ -43,43 +54,35 @@ impl RunOutcome {
 }
 
 impl Ending {
-    /// The outcome of a run with this verdict.
-    pub fn of(case: &Case<'_>, verdict: &Verdict) -> Ending {
-        if let Some(says) = failure(case) {
-            return Ending { outcome: RunOutcome::Failed, says: Some(says) };
-        }
+    /// Evidence that a run with this verdict is not well; `None` where it is.
+    pub fn of(case: &Case<'_>, verdict: &Verdict) -> Option<Ending> {
         // A generator that keeps requests back makes a backlog too, which is its own.
         let is_others = !matches!(verdict.limit, Limit::Generator | Limit::Unknown);
-        let Some(overload) = Overload::of(case).filter(|_| is_others) else { return Ending::default() };
-        let says = format!(
-            "{} answered of {} asked; the queue grew to the end, a longer run will not help",
-            rate_text(overload.answered),
-            rate_text(overload.asked),
-        );
-        Ending { outcome: RunOutcome::Overloaded, says: Some(says) }
+        let overloaded = || {
+            let Overload { asked, answered, .. } = Overload::of(case).filter(|_| is_others)?;
+            Some(Ending::Overloaded(Outpaced { asked, answered }))
+        };
+        failure(case).map(Ending::Failed).or_else(overloaded)
     }
 }
 
-/// Reason why a complete run has failed all the same, as a sentence without its full stop; absent where it has not.
-pub fn failure_of(measurement: &Measurement, plan: &Plan) -> Option<String> {
+/// The failed requests of a complete run that has failed all the same; `None` where it has not.
+pub fn failure_of(measurement: &Measurement, plan: &Plan) -> Option<FailedRequests> {
     let all = measurement.ops().all();
     failure(&Case::of(measurement, plan, &all)).filter(|_| measurement.status == Status::Complete)
 }
 
-/// The share of errors and timeouts among the requests that ended, with what the server said, where they are more than half.
-fn failure(case: &Case<'_>) -> Option<String> {
+/// The errors and timeouts among the requests that ended, where they are more than half.
+fn failure(case: &Case<'_>) -> Option<FailedRequests> {
     let counts = &case.all.counts;
     let (failed, ended) = (counts.failed(), counts.ended());
     if failed <= ended / 2 {
         return None;
     }
-    let share = percent(failed as f64 / ended as f64);
-    let timeouts = counts.errors(Fault::Timeout);
-    let what = if timeouts > failed / 2 { "got no answer in time" } else { "were errors" };
+    let timed_out = counts.errors(Fault::Timeout) > failed / 2;
     let said = case.measurement.messages.iter().max_by_key(|(_, count)| **count);
-    let said =
-        said.filter(|_| timeouts <= failed / 2).map_or_else(String::new, |(words, _)| format!(": {words}"));
-    Some(format!("{share} of {} requests {what}{said}", grouped(ended)))
+    let what = said.filter(|_| !timed_out).map(|(words, _)| words.clone());
+    Some(FailedRequests { ended, failed, timed_out, what })
 }
 
 #[cfg(test)]
@@ -97,7 +100,7 @@ mod tests {
 
     /// The ending of a run of a hundred requests of which this many ended with this fault, and the server sent these
     /// words.
-    fn with_errors(failed: u64, fault: Fault, words: &str) -> Ending {
+    fn with_errors(failed: u64, fault: Fault, words: &str) -> Option<Ending> {
         let run = Scenario { length: 0, ..quiet() };
         let mut measurement = run.measurement();
         let mut interval = Interval::new([[Verb::Get]]);
@@ -164,38 +167,31 @@ mod tests {
     #[test]
     fn a_run_of_errors_has_failed_in_the_words_of_the_server() {
         let words = "WRONGTYPE Operation against a key holding the wrong kind of value";
-        let failed = with_errors(99, Fault::Server, words);
-        assert_eq!(failed.outcome, RunOutcome::Failed);
-        let says = failed.says.unwrap();
-        assert!(
-            says.starts_with("99 % of ") && says.ends_with(&format!("requests were errors: {words}")),
-            "{says}"
-        );
-        assert_eq!(with_errors(40, Fault::Server, words), Ending::default());
-        let silent = with_errors(90, Fault::Timeout, words).says.unwrap();
-        assert!(silent.ends_with("requests got no answer in time"), "{silent}");
+        let failed = |failed, timed_out, what: Option<&str>| {
+            let what = what.map(str::to_owned);
+            Some(Ending::Failed(FailedRequests { ended: 100, failed, timed_out, what }))
+        };
+        assert_eq!(with_errors(99, Fault::Server, words), failed(99, false, Some(words)));
+        assert_eq!(with_errors(40, Fault::Server, words), None);
+        assert_eq!(with_errors(90, Fault::Timeout, words), failed(90, true, None));
     }
 
     #[test]
     fn a_load_that_nothing_can_carry_is_an_overload() {
         let summary = answered(|_| 40);
-        assert_eq!(summary.ending.outcome, RunOutcome::Overloaded, "{:?}", summary.verdict);
-        let says = summary.ending.says.clone().unwrap();
-        assert_eq!(
-            says,
-            "400/s answered of 1,000/s asked; the queue grew to the end, a longer run will not help"
-        );
+        let overloaded = Some(Ending::Overloaded(Outpaced { asked: 1_000.0, answered: 400.0 }));
+        assert_eq!(summary.ending, overloaded, "{:?}", summary.verdict);
         assert_eq!(summary.totals.certainty, None, "a growing queue has no level");
-        assert_eq!(answered(|_| 100).ending, Ending::default());
+        assert_eq!(answered(|_| 100).ending, None);
     }
 
     #[test]
     fn a_server_that_stood_still_is_no_overload() {
         let at_the_end = answered(|window| if window < 30 { 100 } else { 0 });
-        assert_eq!(at_the_end.ending.outcome, RunOutcome::Ok);
+        assert_eq!(at_the_end.ending, None);
         let in_the_midst = answered(|window| if (10..20).contains(&window) { 0 } else { 100 });
-        assert_eq!(in_the_midst.ending.outcome, RunOutcome::Ok);
+        assert_eq!(in_the_midst.ending, None);
         let slow_at_first = answered(|window| if window < 10 { 50 } else { 117 });
-        assert_eq!(slow_at_first.ending.outcome, RunOutcome::Ok);
+        assert_eq!(slow_at_first.ending, None);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::reason::Reason;
 use pummel_logic::plan::{Phase, Plan, Work};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::distinct::DistinctKeys;
@@ -107,12 +108,11 @@ impl Replayed {
 
     /// The reason why nothing was measured, where a warm-up of the plan asked the whole trace. `is_empty` says that no measured
     /// phase had a request.
-    pub fn taken_by_warm_up(&self, plan: &Plan, is_empty: bool) -> Option<String> {
+    pub fn taken_by_warm_up(&self, plan: &Plan, is_empty: bool) -> Option<Reason> {
         let is_warm_up = |phase: &Phase| !phase.recorded && matches!(phase.work, Work::Trace(_));
         let is_taken = self.error.is_none() && self.is_whole && self.requests > 0;
-        let rows = self.kept;
         (is_taken && is_empty && plan.phases.iter().any(is_warm_up))
-            .then(|| format!("the warm-up (--trace-warmup) took all {rows} rows of the trace"))
+            .then_some(Reason::TraceTaken { rows: self.kept })
     }
 
     /// Warnings about the replay that a reader of the result needs, in addition to [`Replayed::notices`].
@@ -243,8 +243,8 @@ mod tests {
         for (replayed, recorded, is_empty, is_taken) in table {
             let plan = Plan { phases: vec![warm_up(recorded)], ..Plan::default() };
             let why = replayed.taken_by_warm_up(&plan, is_empty);
-            assert_eq!(why.is_some(), is_taken, "{replayed:?} {recorded} {is_empty}");
-            assert!(why.is_none_or(|why| why.contains("took all 9 rows")));
+            let expected = is_taken.then_some(Reason::TraceTaken { rows: 9 });
+            assert_eq!(why, expected, "{replayed:?} {recorded} {is_empty}");
         }
     }
 }

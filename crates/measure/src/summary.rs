@@ -6,7 +6,7 @@ use crate::evidence::CpuCost;
 use crate::headroom::ResourceUse;
 use crate::limit::{Case, Verdict};
 use crate::measurement::{Measurement, Status};
-use crate::outcome::{Ending, RunOutcome};
+use crate::outcome::Ending;
 use crate::recorder::{Counts, OpRecord, Ops, Span};
 use crate::trust::Trust;
 use crate::uncertainty::UntilResult;
@@ -22,10 +22,8 @@ pub use crate::figures::{Figures, QUANTILES, Quantile, Unanswered, quantile, tim
 pub struct Summary {
     /// Status at the end of the run.
     pub status: Status,
-    /// Why the run is not complete; `None` where it is.
-    pub reason: Option<String>,
     /// Outcome of the run, by the answers to its requests.
-    pub ending: Ending,
+    pub ending: Option<Ending>,
     /// Length of the measured phase, without its drain.
     pub seconds: f64,
     /// Result of the test whether the run was at one level from its beginning to its end; `None` where that was not
@@ -149,7 +147,7 @@ impl Summary {
         let verdict = Verdict::of(&case);
         let ending = Ending::of(&case, &verdict);
         // A queue that grows has no level.
-        let is_level = is_steady && has_constant_load(plan) && ending.outcome != RunOutcome::Overloaded;
+        let is_level = is_steady && has_constant_load(plan) && !matches!(ending, Some(Ending::Overloaded(_)));
         let sure = Sure { measurement, is_level };
         let totals = Totals::of(sure, &all, measured_s, None);
         let groups = measurement.groups.iter().enumerate().map(|(number, group)| GroupSummary {
@@ -163,7 +161,6 @@ impl Summary {
         let is_cpu_known = measurement.agents.as_ref().is_none_or(Agents::have_all_reported);
         Summary {
             status: measurement.status,
-            reason: measurement.reason.clone().map(String::from),
             ending,
             seconds: measured_s,
             ops: Totals::by_verb(sure, &together, measured_s, None),

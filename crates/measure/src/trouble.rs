@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pummel_logic::plan::detect::words;
 use pummel_logic::protocol::{Fault, Malformed};
 
-use crate::connections::{TlsTrouble, TroubleKind};
+use crate::connections::TroubleKind;
 
 /// Why a connection was closed or could not be opened: the class that results count, and the system's error number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,14 +18,14 @@ pub struct Reason {
     pub errno: i32,
     /// The reason as a clause about the server, where more is known than the two above say.
     pub words: Option<Arc<str>>,
-    /// Kind of the failure of TLS; `None` where TLS did not fail.
-    pub tls: Option<TlsTrouble>,
+    /// Kind of the failure, where more is known than the class and the number say.
+    pub kind: Option<TroubleKind>,
 }
 
 impl Reason {
     /// A reason without words of its own.
     pub const fn new(fault: Fault, errno: i32) -> Reason {
-        Reason { fault, errno, words: None, tls: None }
+        Reason { fault, errno, words: None, kind: None }
     }
 }
 
@@ -81,7 +81,8 @@ impl Trouble {
             Trouble::Lost(reason @ Reason { words: None, .. }) => {
                 let said = errors.find(|error| says_full(error));
                 let words = said.map(|error| Arc::from(full(error)));
-                Trouble::Lost(Reason { words, ..reason })
+                let kind = said.map(|_| TroubleKind::Full).or(reason.kind);
+                Trouble::Lost(Reason { words, kind, ..reason })
             }
             other => other,
         }
@@ -94,11 +95,6 @@ pub fn says_full(bytes: &[u8]) -> bool {
     let words = bytes.strip_prefix(b"-").unwrap_or(bytes);
     FULL.iter()
         .any(|(sign, full)| words.strip_prefix(*sign).is_some_and(|said| said.starts_with(full.as_bytes())))
-}
-
-/// Whether these words quote a server that takes no more connections.
-pub fn said_to_be_full(words: &str) -> bool {
-    FULL.iter().any(|(_, full)| words.contains(full))
 }
 
 /// The words for a server that takes no more connections and said so.
@@ -136,15 +132,11 @@ impl fmt::Display for Trouble {
 
 /// Kind of the failure of a connection for this reason.
 fn kind_of(reason: &Reason) -> TroubleKind {
-    if let Some(tls) = reason.tls {
-        return TroubleKind::Tls(tls);
-    }
-    if reason.words.as_deref().is_some_and(said_to_be_full) {
-        return TroubleKind::Full;
+    if let Some(kind) = reason.kind {
+        return kind;
     }
     match (reason.errno, reason.fault) {
         (0, Fault::Timeout) | (libc::ETIMEDOUT, _) => TroubleKind::NotTaken,
-        (0, Fault::Client) => TroubleKind::HandshakeRefused,
         (0, _) => TroubleKind::Closed,
         (libc::ECONNREFUSED, _) => TroubleKind::Refused,
         (libc::ENOENT, _) => TroubleKind::NoSocket,
@@ -197,13 +189,15 @@ fn hint_of(kind: io::ErrorKind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use crate::connections::TlsTrouble;
+
     use super::*;
 
     #[test]
     fn each_trouble_has_a_kind() {
         let not_opened = |fault, errno| Trouble::NotOpened(Reason::new(fault, errno));
         let sent = |bytes: &[u8], is_greeting| Trouble::malformed(Malformed("a reason"), bytes, is_greeting);
-        let tls = Some(TlsTrouble::Slow);
+        let kind = Some(TroubleKind::Tls(TlsTrouble::Slow));
         let rows = [
             (not_opened(Fault::Refused, libc::ECONNREFUSED), TroubleKind::Refused),
             (not_opened(Fault::Refused, libc::ENOENT), TroubleKind::NoSocket),
@@ -211,11 +205,10 @@ mod tests {
             (not_opened(Fault::Timeout, libc::ETIMEDOUT), TroubleKind::NotTaken),
             (not_opened(Fault::Closed, libc::EHOSTUNREACH), TroubleKind::Unreachable),
             (not_opened(Fault::Closed, libc::EMFILE), TroubleKind::Other),
-            (not_opened(Fault::Client, 0), TroubleKind::HandshakeRefused),
             (Trouble::Lost(Reason::new(Fault::Closed, 0)), TroubleKind::Closed),
             (Trouble::Lost(Reason::new(Fault::Reset, libc::ECONNRESET)), TroubleKind::Reset),
             (
-                Trouble::NotOpened(Reason { tls, ..Reason::new(Fault::Timeout, 0) }),
+                Trouble::NotOpened(Reason { kind, ..Reason::new(Fault::Timeout, 0) }),
                 TroubleKind::Tls(TlsTrouble::Slow),
             ),
             (sent(b"\x15\x03\x03", true), TroubleKind::SpeaksTls),

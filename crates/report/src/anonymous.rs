@@ -13,7 +13,7 @@ use crate::view::run::exit_status;
 const SHORT_BYTES: usize = 3;
 
 /// Fields whose texts are words of pummel, or a server's description of itself: such a word is not a name there.
-const FIELDS_OF_WORDS: [&str; 17] = [
+const FIELDS_OF_WORDS: [&str; 16] = [
     "software",
     "version",
     "detected",
@@ -27,7 +27,6 @@ const FIELDS_OF_WORDS: [&str; 17] = [
     "backend",
     "profile",
     "outcome",
-    "reason_kind",
     "taker",
     "damage",
     "certainty_missing_kind",
@@ -61,7 +60,9 @@ fn without_names(document: Document) -> Document {
     replaced.unwrap_or(Document {
         plan,
         reason: None,
+        why: None,
         outcome_says: None,
+        outcome_why: None,
         agents: None,
         error_messages: Default::default(),
         verdict: None,

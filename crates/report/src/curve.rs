@@ -2,6 +2,7 @@
 
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use pummel_measure::cross_checks::QueueFit;
+use pummel_measure::outcome::RunOutcome;
 use pummel_measure::rate_search::placing::never_falling;
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Quantile, Summary};
@@ -93,7 +94,7 @@ impl Point {
             trust: summary.trust.ok,
             reliable: ReliableFigures::of(summary.trust.kind),
             mostly_lag: summary.trust.mostly_lag.iter().map(|name| (*name).to_owned()).collect(),
-            outcome: summary.ending.outcome,
+            outcome: RunOutcome::of(summary.ending.as_ref()),
         }
     }
 

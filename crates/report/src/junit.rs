@@ -169,6 +169,7 @@ mod tests {
     use pummel_logic::plan::Goal;
     use pummel_logic::time::MILLISECOND;
     use pummel_measure::measurement::Keep;
+    use pummel_measure::reason::Reason;
 
     #[test]
     fn a_run_without_goals_has_cases_too() {
@@ -251,7 +252,8 @@ mod tests {
             Goal { quantile: 0.99, limit_ns: MILLISECOND / 100 },
             Goal { quantile: 0.5, limit_ns: MILLISECOND },
         ];
-        run.measurement.mark(Status::Partial, "</failure> \"gone\"\u{1}");
+        let what = "</failure> \"gone\"\u{1}".to_owned();
+        run.measurement.mark(Status::Partial, Reason::NotBegun { what });
         let text = String::from_utf8(run.document(render)).unwrap();
         assert!(text.contains("failures=\"2\""), "{text}");
         assert!(

@@ -8,7 +8,7 @@ use pummel_logic::merge::Merge as _;
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::rows::{AskedRows, Lateness};
-use pummel_measure::completion::{Loaded, RunEnd, ServerTrouble, SilentServer, shortfall};
+use pummel_measure::completion::{Loaded, RunEnd, SilentServer, shortfall};
 use pummel_measure::connections::FirstTrouble;
 use pummel_measure::evidence::OurRequests;
 use pummel_measure::generator::sleeps;
@@ -17,9 +17,9 @@ use pummel_measure::interval_sum::IntervalSum;
 use pummel_measure::measurement::{Measurement, Samples, Status, intervals_merged_notice};
 use pummel_measure::open_slices::OpenSlices;
 use pummel_measure::phase_ends::{PhaseEnds, PhaseSilence};
+use pummel_measure::reason::{Reason, ServerTrouble};
 use pummel_measure::replayed::Replayed;
 use pummel_measure::tally::Tally;
-use pummel_measure::trouble::Reason;
 use pummel_measure::trouble::Trouble;
 use pummel_measure::uncertainty::{Windows, tick_ns};
 
@@ -33,6 +33,7 @@ use crate::resolve::Server;
 use crate::sys::{self, CpuTime};
 use crate::worker::message_sender::QueuedMessage;
 use crate::worker::messages::{LoadEnd, PhaseEnd, WorkerEnd, WorkerMessage};
+use pummel_measure::trouble::Reason as EndReason;
 
 /// Interval at which the collecting thread checks whether the run is to be stopped.
 const WATCH: Duration = Duration::from_millis(20);
@@ -144,7 +145,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         measurement.samples = context.wants.rows.then(Samples::default);
         measurement.udp = plan.uses_datagrams().then(udp::DatagramCounts::default);
         // A result that is written before the end of the run says so, and may be the last one that is written.
-        measurement.mark(Status::Partial, "the run is not over");
+        measurement.mark(Status::Partial, Reason::NotOver);
         Collector {
             context,
             watch,
@@ -483,9 +484,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
         (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
-        if let Some(why) = self.unreported.take() {
-            let what = "the warm-up was to last until the first eviction, and no server tells how many records it evicted";
-            self.measurement.mark(Status::Partial, format!("{what}: {why}"));
+        if let Some(what) = self.unreported.take() {
+            self.measurement.mark(Status::Partial, Reason::EvictionsUntold { what });
         }
         let trouble = self.trouble.as_ref();
         self.measurement.connections.trouble =
@@ -495,12 +495,12 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.measurement.mark(Status::Partial, reason);
         }
         if let Some(load) = self.measurement.load.as_mut().filter(|load| load.stored < load.records) {
-            load.trouble = end.trouble.as_ref().map(ToString::to_string);
+            load.trouble.clone_from(&end.trouble);
         }
         self.finish_trace();
         if self.interrupted {
             self.measurement.status = Status::Interrupted;
-            self.measurement.reason = Some("interrupted".into());
+            self.measurement.reason = Some(Reason::Interrupted);
         }
         self.measurement
     }
@@ -522,10 +522,11 @@ impl<'a, 'w> Collector<'a, 'w> {
         let is_empty = self.measurement.groups.iter().all(|group| group.ops.all().counts.requests() == 0);
         let taken = replayed.taken_by_warm_up(self.context.plan, is_empty);
         // Nothing is asked of a trace that cannot be read: that is why, and no reason of its own.
-        for reason in replayed.error.clone().into_iter().chain(taken) {
+        let unread = replayed.error.clone().map(|what| Reason::TraceUnread { what });
+        for reason in unread.into_iter().chain(taken) {
             self.measurement.mark(Status::Partial, reason.clone());
             if self.measurement.status == Status::Partial {
-                self.measurement.reason = Some(reason.into());
+                self.measurement.reason = Some(reason);
             }
         }
         self.measurement.replayed = Some(replayed);
@@ -536,7 +537,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         let context = self.context;
         let loads_ended = (0..context.plan.phases.len()).filter(|&phase| self.ends.is_over(phase));
         let name = |server: u32| context.host.servers[server as usize].name().to_string();
-        let refused = |errno| Trouble::NotOpened(Reason::new(Fault::Closed, errno)).to_string();
+        let refused = |errno| Trouble::NotOpened(EndReason::new(Fault::Closed, errno)).to_string();
         let silent = |silence: &PhaseSilence| SilentServer {
             server: name(silence.server),
             silent_ns: silence.silent_ns,
@@ -549,10 +550,11 @@ impl<'a, 'w> Collector<'a, 'w> {
             ended_all_phases: self.ends.are_all_over(),
             dead: self.ends.dead(),
             missing: self.ends.missing(),
-            trouble: self
-                .trouble
-                .as_ref()
-                .map(|(server, trouble)| ServerTrouble { server: name(*server), what: trouble.to_string() }),
+            trouble: self.trouble.as_ref().map(|(server, trouble)| ServerTrouble {
+                server: name(*server),
+                kind: trouble.kind(),
+                what: trouble.to_string(),
+            }),
             silent: self.ends.silent().map(silent).collect(),
             no_descriptor: refused(libc::EMFILE),
             no_file: refused(libc::ENFILE),

@@ -1,12 +1,9 @@
 //! The handling of the events of connections.
 
-use std::sync::Arc;
-
 use pummel_logic::connection::session::Chunk;
 use pummel_logic::protocol::handshake::HandshakeProgress;
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::Nanos;
-use pummel_measure::trouble::Reason;
 use pummel_measure::trouble::{Trouble, says_full};
 
 use crate::backend::{ConnId, Event};
@@ -106,6 +103,5 @@ fn handle_handshake<C: Codec>(
         Err(why) => why,
     };
     state.broken.push(id);
-    let words = Some(Arc::from(why));
-    population.handle_closed(state, slot, Reason { words, ..Reason::new(Fault::Client, 0) }, now);
+    population.handle_closed(state, slot, why, now);
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
-use pummel_measure::connections::TlsTrouble;
-use pummel_measure::trouble::Reason;
-use pummel_measure::trouble::Trouble;
+use pummel_measure::connections::{TlsTrouble, TroubleKind};
+use pummel_measure::trouble::{Reason, Trouble};
 
 use crate::backend::{Backend, Close};
 use crate::worker::connections::ConnectionState;
@@ -80,8 +79,8 @@ fn give_up<C: Codec>(
     let words = backend.why_not_open(id).map(Arc::from);
     backend.close(id, Close::Fin);
     if opening_since.is_some() {
-        let tls = words.is_some().then_some(TlsTrouble::Slow);
-        let reason = Reason { words, tls, ..Reason::new(Fault::Timeout, 0) };
+        let kind = words.is_some().then_some(TroubleKind::Tls(TlsTrouble::Slow));
+        let reason = Reason { words, kind, ..Reason::new(Fault::Timeout, 0) };
         return population.handle_closed(state, slot, reason, now);
     }
     // pummel itself closed the connection, so it is opened again even where connections closed by a server are not.

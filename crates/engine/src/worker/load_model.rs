@@ -159,8 +159,7 @@ pub trait LoadModel: Sized {
         let history = &mut connection.history;
         history.attempt = history.attempt.wrapping_add(1);
         history.failures += 1;
-        let words = reason.words.as_deref();
-        history.refused = was_taken && state.reporter.refusals.end_handshake(server, words, now);
+        history.refused = was_taken && state.reporter.refusals.end_handshake(server, &reason, now);
         connection.answered &= !history.refused;
         let addresses = state.servers[server as usize].addresses() as u32;
         if !history.failures.is_multiple_of(addresses) {

@@ -6,10 +6,11 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use pummel_logic::plan::detect::words;
-use pummel_logic::protocol::Malformed;
 use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeReader, HandshakeRefused};
+use pummel_logic::protocol::{Fault, Malformed, ServerError};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
-use pummel_measure::trouble::not_allowed;
+use pummel_measure::connections::TroubleKind;
+use pummel_measure::trouble::{Reason, not_allowed, says_full};
 
 use crate::backend::ConnId;
 
@@ -150,21 +151,26 @@ impl PendingHandshake {
     /// Handles bytes of the server's reply. Returns whether the server has agreed to the whole handshake.
     ///
     /// # Errors
-    /// Returns the server's message or the fault of its answer if the server refuses the handshake, answers more than
-    /// was asked, or agrees before all of the handshake was sent.
-    pub fn handle_received(&mut self, mut bytes: &[u8]) -> Result<HandshakeProgress, String> {
+    /// Returns the reason to close the connection if the server refuses the handshake, answers more than was asked, or agrees before
+    /// all of the handshake was sent.
+    pub fn handle_received(&mut self, mut bytes: &[u8]) -> Result<HandshakeProgress, Reason> {
         let first = bytes;
-        match self.reader.handle_received(&mut bytes) {
+        let (why, kind, said) = match self.reader.handle_received(&mut bytes) {
             Ok(HandshakeProgress::Done) if !bytes.is_empty() || !self.rest().is_empty() => {
-                Err("the server said more than was asked".to_owned())
+                ("the server said more than was asked".to_owned(), ServerError::Other, String::new())
             }
-            Ok(progress) => Ok(progress),
+            Ok(progress) => return Ok(progress),
             Err(HandshakeRefused::Malformed(Malformed(what))) => match words(first) {
-                Some(greeting) => Err(not_allowed(what, greeting.as_bytes())),
-                None => Err(what.to_owned()),
+                Some(said) => (not_allowed(what, said.as_bytes()), ServerError::Other, said),
+                None => (what.to_owned(), ServerError::Other, String::new()),
             },
-            Err(unwelcome) => Err(unwelcome.to_string()),
-        }
+            Err(HandshakeRefused::Refused(said, kind)) => {
+                (HandshakeRefused::Refused(said.clone(), kind).to_string(), kind, said)
+            }
+        };
+        let is_full = says_full(said.as_bytes());
+        let kind = if is_full { TroubleKind::Full } else { TroubleKind::HandshakeRefused(kind) };
+        Err(Reason { words: Some(why.into()), kind: Some(kind), ..Reason::new(Fault::Client, 0) })
     }
 }
 

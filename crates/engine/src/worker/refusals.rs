@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use pummel_logic::rng::{Stream, below};
 use pummel_logic::time::{Nanos, SECOND};
-use pummel_measure::connections::Refusal;
-use pummel_measure::trouble::{said_to_be_full, says_full};
+use pummel_measure::connections::{Refusal, TroubleKind};
+use pummel_measure::trouble::{Reason, says_full};
 
 use crate::worker::opening::retry_pause;
 
@@ -106,11 +106,11 @@ impl Refusals {
         self.wordless.get(&(slot as u32)).is_some_and(|server| self.servers.contains_key(server))
     }
 
-    /// Notes that a server ended a handshake at `now`, with `words` if it sent a message. Returns whether that was a
-    /// refusal because of too many connections.
-    pub fn end_handshake(&mut self, server: u32, words: Option<&str>, now: Nanos) -> bool {
-        let said = words.filter(|words| said_to_be_full(words));
-        if said.is_none() && (words.is_some() || !self.refused_lately(server, now)) {
+    /// Notes that a server ended a handshake at `now` for a reason, which has words if the server sent a message. Returns whether
+    /// that was a refusal because of too many connections.
+    pub fn end_handshake(&mut self, server: u32, reason: &Reason, now: Nanos) -> bool {
+        let said = reason.words.as_deref().filter(|_| reason.kind == Some(TroubleKind::Full));
+        if said.is_none() && (reason.words.is_some() || !self.refused_lately(server, now)) {
             return false;
         }
         let words = said.unwrap_or_default().as_bytes();
@@ -179,6 +179,8 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
+    use pummel_logic::protocol::{Fault, ServerError};
+
     use pummel_logic::time::MILLISECOND;
 
     use super::*;
@@ -234,11 +236,14 @@ mod tests {
     #[test]
     fn a_handshake_is_refused_by_words_alone_or_by_an_end_among_refusals() {
         let mut refusals = refusals();
-        assert!(!refusals.end_handshake(0, Some("the server said: WRONGPASS"), 10));
-        assert!(!refusals.end_handshake(0, None, 10));
-        assert!(refusals.end_handshake(0, Some("the server said: ERR max number of clients reached"), 10));
-        assert!(refusals.end_handshake(0, None, 20));
-        assert!(!refusals.end_handshake(0, Some("the server said: WRONGPASS"), 30));
+        let ended = Reason::new(Fault::Client, 0);
+        let said = |kind| Reason { words: Some("said".into()), kind: Some(kind), ..ended.clone() };
+        let wrong = said(TroubleKind::HandshakeRefused(ServerError::LoginWrong));
+        assert!(!refusals.end_handshake(0, &wrong, 10));
+        assert!(!refusals.end_handshake(0, &ended, 10));
+        assert!(refusals.end_handshake(0, &said(TroubleKind::Full), 10));
+        assert!(refusals.end_handshake(0, &ended, 20));
+        assert!(!refusals.end_handshake(0, &wrong, 30));
     }
 
     #[test]

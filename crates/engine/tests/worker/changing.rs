@@ -71,7 +71,7 @@ fn requests_are_due_where_the_plan_says_however_many_threads_there_are() {
                 plan.engine = Engine { threads, ..plan.engine };
                 let server = SharedServer::new(ServerConfig::default());
                 let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
-                assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+                assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
                 assert!(outcome.dues() == expected, "{changes:?}, {arrivals:?}, {threads} threads");
             }
         }
@@ -88,7 +88,7 @@ fn a_load_that_rests_for_a_minute_is_whole() {
     plan.groups[0].rate = Some(200.0 / 64.0);
     let server = SharedServer::new(ServerConfig::default());
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     let dues = outcome.dues();
     assert_eq!(dues.len(), 200);
     assert!(dues.iter().all(|due| !(2 * SECOND..62 * SECOND).contains(due)), "nothing is due in the rest");

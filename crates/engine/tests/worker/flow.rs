@@ -77,7 +77,7 @@ const REQUEST_MAX_BYTES: usize = 2_000;
 fn what_waits_for_a_full_socket_has_a_limit_at_any_depth() {
     let server = server();
     let (outcome, most) = measured(&storing(Depth::Limit(10_000)), || server.peer());
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     assert!(most > OUTBOX_MAX_BYTES, "{most}: the limit is not reached");
     assert!(most <= OUTBOX_MAX_BYTES + REQUEST_MAX_BYTES, "{most} bytes waited");
     let (_, lag) = outcome.range(Span::Lag);
@@ -134,7 +134,7 @@ fn a_client_of_several_servers_waits_for_the_one_whose_socket_is_full() {
     let outcome = run_with(&plan, |worker| {
         Ok(Gauge { sim: Sim::new(1 + worker as u64, narrow(), Cluster::new(&servers)), most: &most })
     });
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     let most = most.into_inner();
     assert!(most > OUTBOX_MAX_BYTES, "{most}: the limit is not reached");
     assert!(most <= OUTBOX_MAX_BYTES + REQUEST_MAX_BYTES, "{most} bytes waited");

@@ -107,7 +107,7 @@ fn replies_that_come_in_another_part_or_life_are_those_of_their_request() {
         NetworkConditions { delay_ns: (30 * MILLISECOND, 40 * MILLISECOND), ..NetworkConditions::calm() };
     let server = SharedServer::new(ServerConfig::default());
     let outcome = run(&plan, 1, slow, || server.peer());
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     let verify = &outcome.measurement.verify;
     assert!(verify.failed == 0 && verify.stale == 0, "{verify:?}");
     assert_eq!(outcome.counts().errors.iter().sum::<u64>(), 0);

@@ -13,7 +13,9 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Plan, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::connections::TroubleKind;
 use pummel_measure::measurement::Status;
+use pummel_measure::reason::{Reason, Unstored, Why};
 use pummel_testserver::{CountedFault, Limits, ServerConfig};
 
 use crate::peer::{Cluster, ServerPeer, SharedServer};
@@ -21,6 +23,9 @@ use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run
 
 /// Reply of the built-in server to a value that is too large.
 const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
+
+/// Reply of the built-in server to a request that a fault chose.
+const CHOSEN: &str = "SERVER_ERROR this request was chosen to fail";
 
 /// Ten records on each server, then 200 gets.
 fn small() -> Plan {
@@ -47,8 +52,14 @@ fn halfhearted() -> SharedServer {
     })
 }
 
-fn status(outcome: &Outcome) -> (Status, &str) {
-    (outcome.measurement.status, outcome.reason())
+fn status(outcome: &Outcome) -> (Status, Option<Reason>) {
+    (outcome.measurement.status, outcome.measurement.reason.clone())
+}
+
+/// Reason of a load whose records were not all stored because servers said this so often.
+fn unstored(records: u64, stored: u64, what: &str, count: u64) -> Option<Reason> {
+    let why = Some(Why::Said { what: what.to_owned(), count });
+    Some(Reason::Unstored(Unstored { records, stored, why }))
 }
 
 #[test]
@@ -59,8 +70,8 @@ fn a_load_that_stores_nothing_ends_the_run_without_measuring() {
             (plan.engine.threads, plan.allow_partial_load) = (threads, allow);
             let server = refusing();
             let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
-            let reason = format!("none of 10 records was stored: the server said \"{TOO_LARGE}\" (10 times)");
-            assert_eq!(status(&outcome), (Status::Partial, &*reason), "{threads} threads, allowed: {allow}");
+            let expected = (Status::Partial, unstored(10, 0, TOO_LARGE, 10));
+            assert_eq!(status(&outcome), expected, "{threads} threads, allowed: {allow}");
             assert_eq!(server.lock().counts().cmd_get, 0, "nothing is measured");
             assert_eq!(outcome.counts().requests(), 0);
             let load = outcome.measurement.load.expect("it was tried");
@@ -88,28 +99,18 @@ fn a_server_that_answers_no_store_is_not_measured() {
     plan.timeout_ns = 20 * MILLISECOND;
     let server = SharedServer::new(ServerConfig::default()).freezing(0, 3600 * SECOND);
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
-    assert_eq!(
-        status(&outcome),
-        (
-            Status::Partial,
-            "none of 10 records was stored: 127.0.0.1:11211: a request took longer than the timeout"
-        )
-    );
+    let reason = outcome.measurement.reason.as_ref().expect("nothing was stored");
+    let trouble = reason.trouble().map(|trouble| trouble.kind);
+    assert_eq!(trouble, Some(TroubleKind::RequestTimedOut), "{reason:?}");
+    assert!(reason.unstored().is_some_and(|load| (load.records, load.stored) == (10, 0)), "{reason:?}");
     assert_eq!(outcome.counts().requests(), 0, "nothing is measured");
 }
 
 #[test]
 fn a_load_that_stores_a_part_is_measured_and_partial_unless_that_is_allowed() {
-    for (allow, expected) in [
-        (
-            false,
-            (
-                Status::Partial,
-                "5 of 10 records were not stored: the server said \"SERVER_ERROR this request was chosen to fail\" (5 times)",
-            ),
-        ),
-        (true, (Status::Complete, "")),
-    ] {
+    for (allow, expected) in
+        [(false, (Status::Partial, unstored(10, 5, CHOSEN, 5))), (true, (Status::Complete, None))]
+    {
         let mut plan = small();
         plan.allow_partial_load = allow;
         let server = halfhearted();
@@ -130,8 +131,7 @@ fn one_worker_that_stores_nothing_goes_on_with_those_that_do() {
         let server = if worker == 0 { &bad } else { &good };
         Ok(Sim::new(worker as u64, NetworkConditions::calm(), server.peer()))
     });
-    let reason = format!("5 of 10 records were not stored: the server said \"{TOO_LARGE}\" (5 times)");
-    assert_eq!(status(&outcome), (Status::Partial, &*reason));
+    assert_eq!(status(&outcome), (Status::Partial, unstored(10, 5, TOO_LARGE, 5)));
     assert_eq!(outcome.counts().requests(), 200);
 }
 
@@ -141,29 +141,15 @@ fn a_server_that_stores_nothing_beside_one_that_does_makes_the_load_partial() {
     plan.servers = vec!["127.0.0.0:1".to_owned(), "127.0.0.1:1".to_owned()];
     let servers = [SharedServer::new(ServerConfig::default()), refusing()];
     let outcome = run(&plan, 1, NetworkConditions::calm(), || Cluster::new(&servers));
-    let reason = format!("10 of 20 records were not stored: the server said \"{TOO_LARGE}\" (10 times)");
-    assert_eq!(status(&outcome), (Status::Partial, &*reason));
+    assert_eq!(status(&outcome), (Status::Partial, unstored(20, 10, TOO_LARGE, 10)));
     assert_eq!(outcome.counts().requests(), 200);
 }
 
 #[test]
 fn a_recorded_load_is_held_to_the_same() {
     for (server, allow, stored, expected) in [
-        (
-            refusing(),
-            true,
-            0,
-            Some(format!("none of 10 records was stored: the server said \"{TOO_LARGE}\" (10 times)")),
-        ),
-        (
-            halfhearted(),
-            false,
-            5,
-            Some(
-                "5 of 10 records were not stored: the server said \"SERVER_ERROR this request was chosen to fail\" (5 times)"
-                    .to_owned(),
-            ),
-        ),
+        (refusing(), true, 0, unstored(10, 0, TOO_LARGE, 10)),
+        (halfhearted(), false, 5, unstored(10, 5, CHOSEN, 5)),
         (halfhearted(), true, 5, None),
         (SharedServer::new(ServerConfig::default()), false, 10, None),
     ] {
@@ -172,7 +158,7 @@ fn a_recorded_load_is_held_to_the_same() {
         plan.phases.truncate(1);
         plan.phases[0].recorded = true;
         let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
-        assert_eq!(outcome.measurement.reason.as_deref(), expected.as_deref());
+        assert_eq!(outcome.measurement.reason, expected);
         let messages = &outcome.measurement.messages;
         assert_eq!(messages.values().sum::<u64>(), 10 - stored, "it is what is measured: {messages:?}");
         let load = outcome.measurement.load.expect("it was tried");
@@ -186,7 +172,7 @@ fn a_recorded_load_that_stores_nothing_ends_the_run_before_what_follows() {
     plan.phases[0].recorded = true;
     let server = refusing();
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
-    assert!(outcome.reason().starts_with("none of 10 records was stored"), "{}", outcome.reason());
+    assert_eq!(outcome.measurement.reason, unstored(10, 0, TOO_LARGE, 10));
     assert_eq!(server.lock().counts().cmd_get, 0);
 }
 
@@ -201,7 +187,7 @@ fn what_servers_said_to_the_load_is_not_said_of_the_measured_requests() {
     let load = outcome.measurement.load.as_ref().expect("it was tried");
     assert!(load.stored > 0 && load.errors > 0, "{load:?}");
     assert_eq!(load.messages.get(TOO_LARGE), Some(&load.errors));
-    assert_eq!(status(&outcome), (Status::Complete, ""));
+    assert_eq!(status(&outcome), (Status::Complete, None));
     assert!(outcome.measurement.messages.is_empty(), "{:?}", outcome.measurement.messages);
     assert_eq!(outcome.counts().failed(), 0);
 }
@@ -247,7 +233,7 @@ fn cpu_time_is_that_of_all_workers_also_when_the_first_is_through_before_the_oth
         let peer = Toil { server: server.peer(), burn_ns, burned_ns: Arc::clone(&burned_ns) };
         Ok(Sim::new(worker as u64, NetworkConditions::calm(), peer))
     });
-    assert_eq!(status(&outcome), (Status::Complete, ""));
+    assert_eq!(status(&outcome), (Status::Complete, None));
     let generator = &outcome.measurement.generator;
     let (spent_ns, burned_ns) =
         (generator.cpu_user_ns + generator.cpu_system_ns, burned_ns.load(Ordering::Relaxed));

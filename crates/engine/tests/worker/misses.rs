@@ -45,7 +45,7 @@ fn plan_of(work: Mix) -> Plan {
 
 fn outcome_at(plan: &Plan, server: &SharedServer) -> Outcome {
     let outcome = run(plan, 1, NetworkConditions::calm(), || server.peer());
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     let sum = |each: &mut dyn Iterator<Item = CacheCounts>| {
         let mut sum = CacheCounts::default();
         each.for_each(|counts| sum.merge(&counts));

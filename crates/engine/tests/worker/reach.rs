@@ -154,7 +154,7 @@ fn requests_whose_server_is_lost_do_not_hold_up_the_turn() {
     let names = (0..3).map(|n| format!("127.0.0.{n}:11211")).collect();
     let plan = Plan { servers: names, route: Route::Modulo, ..far(Arrivals::Constant, Depth::Limit(4)) };
     let outcome = run(&plan, 1, NetworkConditions::calm(), || Cluster::new(&servers));
-    assert!(outcome.reason().starts_with("4 of 12 connections were lost"), "{}", outcome.reason());
+    assert!(outcome.reason().starts_with("ConnectionsLost { asked: 12, lost: 4,"), "{}", outcome.reason());
     assert_eq!(outcome.counts().requests(), DUE, "{:?}", outcome.counts());
     assert_in_time(&outcome);
 }

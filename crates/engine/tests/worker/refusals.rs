@@ -9,6 +9,7 @@ use pummel_logic::plan::{Plan, Protocol};
 use pummel_logic::protocol::{self, Verb};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_measure::measurement::Status;
+use pummel_measure::reason::Reason;
 use pummel_testserver::ServerConfig;
 
 use crate::peer::{ServerPeer, SharedServer};
@@ -108,6 +109,13 @@ fn four(words: &[u8], reconnect: bool) -> Plan {
     Plan { protocol, reconnect, ..plan() }
 }
 
+/// Reason of a run whose server refused so many of four connections with these words.
+fn not_taken(refused: u64, words: &str, protocol: Protocol) -> Reason {
+    let (server, what) = ("127.0.0.1:11211".to_owned(), words.to_owned());
+    let is_resp = protocol.is_resp();
+    Reason::NotTaken { server, connections: 4, refused, what, limit: None, counted: None, is_resp, others: 0 }
+}
+
 /// Runs against a server that has room for one connection.
 fn refused(plan: &Plan, words: &'static [u8], speaks: Speaks, conditions: NetworkConditions) -> Outcome {
     let server = SharedServer::new(ServerConfig::default());
@@ -130,8 +138,7 @@ fn a_connection_that_is_refused_is_tried_again_at_growing_intervals_and_no_more_
             assert_eq!((refusal.connections, refusal.refused), (4, 3), "{what}");
             let said = std::str::from_utf8(words).unwrap().trim_end().trim_start_matches('-');
             assert_eq!(refusal.words, said, "{what}");
-            let expected = format!("127.0.0.1:11211 took 1 of 4 connections and refused 3: \"{said}\"");
-            assert_eq!(outcome.reason(), expected, "{what}");
+            assert_eq!(outcome.measurement.reason, Some(not_taken(3, said, plan.protocol)), "{what}");
             assert_eq!(outcome.measurement.status, Status::Partial);
             if speaks != Speaks::Once {
                 // None of them was open, lost or opened again.
@@ -153,9 +160,8 @@ fn a_run_without_reconnection_always_ends_with_what_the_server_took() {
                     let plan = if loads { loaded(plan) } else { plan };
                     let outcome = refused(&plan, words, speaks, conditions);
                     let said = std::str::from_utf8(words).unwrap().trim_end().trim_start_matches('-');
-                    let expected =
-                        format!("127.0.0.1:11211 took 1 of 4 connections and refused 3: \"{said}\"");
-                    assert_eq!(outcome.reason(), expected, "{speaks:?}, loads: {loads}");
+                    let expected = Some(not_taken(3, said, plan.protocol));
+                    assert_eq!(outcome.measurement.reason, expected, "{speaks:?}, loads: {loads}");
                     assert_eq!(outcome.measurement.status, Status::Partial);
                 }
             }
@@ -191,7 +197,7 @@ fn a_run_by_requests_gives_a_server_up_that_refuses_all_connections_for_good() {
         let server = SharedServer::new(ServerConfig::default());
         let full = || Full::new(server.peer(), 0).speaking(MEMCACHED, speaks);
         let outcome = run(&plan, 1, NetworkConditions::calm(), full);
-        assert!(outcome.reason().contains("took 0 of 4 connections and refused 4"), "{}", outcome.reason());
+        assert!(outcome.reason().contains("connections: 4, refused: 4,"), "{}", outcome.reason());
     }
 }
 

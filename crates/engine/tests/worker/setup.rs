@@ -111,8 +111,9 @@ impl Outcome {
         dues
     }
 
-    pub fn reason(&self) -> &str {
-        self.measurement.reason.as_deref().unwrap_or_default()
+    /// The facts of the reason; empty where the run is complete.
+    pub fn reason(&self) -> String {
+        self.measurement.reason.as_ref().map_or_else(String::new, |reason| format!("{reason:?}"))
     }
 }
 
@@ -146,7 +147,7 @@ impl Watch for ReaderState {
 pub fn outcome(plan: &Plan) -> Outcome {
     let server = SharedServer::new(ServerConfig::default());
     let outcome = run(plan, 1, NetworkConditions::calm(), || server.peer());
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     outcome
 }
 

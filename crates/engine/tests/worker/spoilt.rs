@@ -110,7 +110,11 @@ const ENDS_IN_AN_ERROR: [(Protocol, Spoil); 4] = [
 fn an_error_behind_a_value_makes_nothing_of_the_next_value_stale() {
     for (protocol, spoil) in ENDS_IN_AN_ERROR {
         let outcome = spoilt(&checking(protocol, 3), NetworkConditions::calm(), spoil);
-        assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""), "{protocol:?}");
+        assert_eq!(
+            (outcome.measurement.status, outcome.reason().as_str()),
+            (Status::Complete, ""),
+            "{protocol:?}"
+        );
         let verify = &outcome.measurement.verify;
         assert_eq!((verify.failed, verify.stale), (0, 0), "{protocol:?}: {:?}", verify.first);
         let errors = outcome.counts().errors(Fault::Server);
@@ -161,7 +165,11 @@ fn a_value_that_comes_more_often_than_its_key_was_asked_for_ends_the_connection(
             let outcome =
                 spoilt(&Plan { verify, ..checking(protocol, multiget) }, NetworkConditions::calm(), spoil);
             let (counts, lost) = (outcome.counts(), outcome.measurement.connections.lost);
-            assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""), "{what}");
+            assert_eq!(
+                (outcome.measurement.status, outcome.reason().as_str()),
+                (Status::Complete, ""),
+                "{what}"
+            );
             assert_eq!(counts.completed + counts.failed(), 4_000, "{what}");
             let gets = outcome.measurement.ops().get(Verb::Get).expect("half of them read").counts;
             assert_eq!(gets.hits + gets.misses, gets.keys, "{what}");
@@ -205,7 +213,7 @@ fn errors_of_requests_without_reply_have_an_account_of_their_own() {
             let outcome = run(&plan, 1, NetworkConditions::rough(), || server.peer());
             let (counts, measurement) = (outcome.counts(), &outcome.measurement);
             let what = format!("{protocol:?}, depth {depth}, {multiget} keys: {counts:?}");
-            assert_eq!((measurement.status, outcome.reason()), (Status::Complete, ""), "{what}");
+            assert_eq!((measurement.status, outcome.reason().as_str()), (Status::Complete, ""), "{what}");
             assert_eq!((measurement.connections.lost, counts.failed()), (0, 0), "{what}");
             assert_eq!(counts.completed, 4_000, "{what}");
             assert!(measurement.noreply_errors > 500, "{} errors, {what}", measurement.noreply_errors);
@@ -234,7 +242,11 @@ fn the_beginning_of_an_answer_behind_the_last_one_of_a_client_does_not_reach_the
         };
         let outcome = spoilt(&plan, NetworkConditions::calm(), spoil);
         let counts = outcome.counts();
-        assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""), "{protocol:?}");
+        assert_eq!(
+            (outcome.measurement.status, outcome.reason().as_str()),
+            (Status::Complete, ""),
+            "{protocol:?}"
+        );
         assert_eq!((counts.completed, counts.failed()), (30, 0), "{protocol:?}");
         assert_eq!(outcome.measurement.verify.checked, 30, "{protocol:?}");
     }

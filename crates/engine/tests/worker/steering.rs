@@ -176,7 +176,7 @@ fn all_workers_change_the_rate_at_one_moment_and_a_plan_repeats_the_run() {
         for threads in [1, 3] {
             let plan = steerable(arrivals.clone(), threads);
             let (measurement, dues, resumes_at) = steered_run(&plan);
-            assert_eq!((measurement.status, measurement.reason.as_deref()), (Status::Complete, None));
+            assert_eq!((measurement.status, &measurement.reason), (Status::Complete, &None));
             let changes = measurement.steered.clone().expect("the run was steered");
             let expected = [(300, 1_200.0), (700, 1_260.0), (1_100, 0.0), (1_500, 630.0), (1_900, 600.0)];
             assert_eq!(

@@ -10,8 +10,10 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Depth, Plan, Protocol, Stop};
 use pummel_logic::protocol::{Fault, Outcome as End, Verb};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_measure::connections::TroubleKind;
 use pummel_measure::events::Row;
 use pummel_measure::measurement::Status;
+use pummel_measure::reason::{Reason, ServerTrouble, Why};
 use pummel_measure::recorder::Span;
 use pummel_testserver::{CountedFault, ServerConfig, ServerFault};
 
@@ -133,17 +135,17 @@ fn a_server_that_closes_ends_the_run_or_costs_a_connection_each_time() {
     };
     let outcome = ending(&plan);
     assert_eq!(outcome.measurement.status, Status::Partial);
-    assert_eq!(
-        outcome.reason(),
-        "4 of 4 connections were lost and not replaced: 127.0.0.1:11211: the server closed the connection"
-    );
+    let server = "127.0.0.1:11211".to_owned();
+    let what = "the server closed the connection".to_owned();
+    let why = Some(Why::Trouble(ServerTrouble { server, kind: TroubleKind::Closed, what }));
+    assert_eq!(outcome.measurement.reason, Some(Reason::ConnectionsLost { asked: 4, lost: 4, why }));
     assert_eq!(outcome.counts().errors(Fault::Closed), 4);
     assert_eq!(outcome.measurement.connections.lost, 4);
     assert_eq!(outcome.measurement.connections.reconnected, 0);
 
     plan.reconnect = true;
     let outcome = ending(&plan);
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     let counts = outcome.counts();
     assert_eq!((counts.completed, counts.errors(Fault::Closed)), (990, 10));
     assert_eq!(outcome.measurement.connections.lost, 10);
@@ -182,7 +184,7 @@ fn error_replies_are_counted_and_do_not_make_a_run_partial() {
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     assert_eq!((counts.completed, counts.errors(Fault::Server)), (900, 100));
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     assert_eq!(outcome.measurement.messages.values().sum::<u64>(), 100);
 }
 
@@ -208,7 +210,7 @@ fn where_connections_are_refused_nothing_begins() {
     assert_eq!(outcome.measurement.status, Status::Partial);
     let reason = outcome.reason();
     // The first refusal is enough.
-    assert!(reason.starts_with("1 of 4 connections could not be opened (3 were not tried): "), "{reason}");
+    assert!(reason.starts_with("NotOpened { asked: 4, failed: 1, lost: 0, untried: 3,"), "{reason}");
     assert_eq!(outcome.counts().requests(), 0);
     assert_eq!(server.lock().requests(), 0);
 }
@@ -240,8 +242,8 @@ fn a_connection_that_does_not_open_in_time_has_failed() {
     let outcome = run(&plan, 1, NetworkConditions::calm(), || Deaf { accepted: false });
     assert_eq!(outcome.measurement.status, Status::Partial);
     assert_eq!(outcome.counts().requests(), 0);
-    assert!(outcome.reason().starts_with("3 of 4 connections could not be opened"), "{}", outcome.reason());
-    assert!(outcome.reason().ends_with("the server did not answer in time"), "{}", outcome.reason());
+    assert!(outcome.reason().starts_with("NotOpened { asked: 4, failed: 3,"), "{}", outcome.reason());
+    assert!(outcome.reason().contains("kind: NotTaken"), "{}", outcome.reason());
 }
 
 /// A server that takes a number of connections, closes the first of them at once, and refuses all others.
@@ -296,13 +298,17 @@ fn a_connection_that_is_closed_while_others_are_opened_does_not_hold_up_the_run(
     let mut plan = Plan { reconnect: true, ..plan() };
     plan.groups[0].clients = 20;
     let outcome = run(&plan, 1, NetworkConditions::calm(), || closing(20));
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     assert!(outcome.measurement.connections.failed > 1, "the first one is asked for in vain");
     assert!(outcome.counts().completed > 0);
     plan.reconnect = false;
     let outcome = run(&plan, 1, NetworkConditions::calm(), || closing(20));
     assert_eq!(outcome.measurement.status, Status::Partial);
-    assert!(outcome.reason().starts_with("1 of 20 connections"), "{}", outcome.reason());
+    assert!(
+        outcome.reason().starts_with("NotOpened { asked: 20, failed: 0, lost: 1,"),
+        "{}",
+        outcome.reason()
+    );
 }
 
 #[test]
@@ -348,7 +354,7 @@ fn one_request_without_an_answer_beside_others_that_are_answered_does_not_make_t
     assert!(counts.completed > 2_000, "the others go on until the end: {counts:?}");
     // The request was sent before the last answers, and is given up when nothing more is asked.
     assert_eq!((counts.errors(Fault::Timeout), counts.unfinished), (1, 0), "{counts:?}");
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
 }
 
 #[test]
@@ -363,7 +369,7 @@ fn a_server_that_stops_between_two_requests_of_one_connection_is_silent() {
     assert_eq!((outcome.counts().completed, outcome.counts().errors(Fault::Timeout)), (4, 12));
     assert_eq!(outcome.measurement.status, Status::Partial);
     let reason = outcome.reason();
-    assert!(reason.starts_with("127.0.0.1:11211 did not answer for the last "), "{reason}");
+    assert!(reason.starts_with("ServerGone"), "{reason}");
 }
 
 #[test]
@@ -375,7 +381,7 @@ fn a_server_that_stops_behind_answers_on_a_few_of_many_connections_is_silent() {
     let outcome = run(&plan, 1, NetworkConditions::calm(), || stalling.peer());
     assert_eq!((outcome.counts().completed, outcome.counts().errors(Fault::Timeout)), (4, 12));
     assert_eq!(outcome.measurement.status, Status::Partial);
-    assert!(outcome.reason().contains("did not answer for the last"), "{}", outcome.reason());
+    assert!(outcome.reason().starts_with("ServerGone"), "{}", outcome.reason());
 }
 
 #[test]
@@ -430,7 +436,7 @@ fn a_server_that_is_frozen_for_a_second_shows_as_wait_and_not_as_service_or_lag(
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), time(4 * SECOND))];
     let server = server().freezing(freeze, thaw);
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
 
     let due: Vec<Vec<Nanos>> = schedule(&plan, 4 * SECOND);
     let clients = by_client(&outcome.rows);
@@ -495,7 +501,7 @@ fn with_a_short_timeout_the_frozen_second_is_timeouts_and_new_connections() {
     assert!((40..=50).contains(&timeouts), "{timeouts} timeouts");
     assert_eq!(counts.completed + timeouts + counts.unfinished, due as u64, "{counts:?}");
     assert_eq!(outcome.measurement.connections.reconnected, timeouts);
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
 }
 
 /// A network whose client is stopped once, for some time.
@@ -532,7 +538,7 @@ fn a_client_that_was_stopped_shows_it_as_lag_and_reaction_and_not_as_service() {
     let server = held(0.005);
     let (stopped, woken) = (2_000 * MILLISECOND, 2_500 * MILLISECOND);
     let outcome = stopped_client(&plan, &server, stopped, woken - stopped);
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     let service = 5 * MILLISECOND + WAY;
     assert_eq!(outcome.range(Span::Service), (service, service), "the server was never slower");
     let (_, reaction) = outcome.range(Span::Reaction);
@@ -553,7 +559,7 @@ fn a_phase_whose_only_worker_had_no_cpu_when_it_should_have_begun_begins_anew() 
     let server = held(0.000_1);
     // The clock begins at a second. The client is stopped while it waits for the beginning, and longer than the phase lasts.
     let outcome = stopped_client(&plan, &server, SECOND + 10_000, 500 * MILLISECOND);
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     let counts = outcome.counts();
     let due: usize = schedule(&plan, 100 * MILLISECOND).iter().map(Vec::len).sum();
     assert_eq!((counts.completed, counts.unsent), (due as u64, 0));
@@ -584,7 +590,7 @@ fn a_client_that_was_stopped_while_it_opened_connections_waits_for_the_replies_t
     let plan = Plan { protocol: Protocol::Resp3, ..plan() };
     // The client is stopped in its first wait, for longer than a connection may take to open.
     let outcome = stopped_client(&plan, &server(), 0, 2 * plan.timeout_ns);
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     let connections = &outcome.measurement.connections;
     assert_eq!((connections.open, connections.failed, connections.lost), (4, 0, 0));
 }
@@ -594,7 +600,7 @@ fn a_handshake_that_is_not_answered_in_time_has_failed() {
     let plan = Plan { protocol: Protocol::Resp3, ..plan() };
     let outcome = run(&plan, 1, NetworkConditions::calm(), || Deaf { accepted: false });
     assert_eq!(outcome.measurement.status, Status::Partial);
-    assert!(outcome.reason().ends_with("the server did not answer in time"), "{}", outcome.reason());
+    assert!(outcome.reason().contains("kind: NotTaken"), "{}", outcome.reason());
 }
 
 /// A network whose client is stopped once, in the middle of a wait that ends with the signal that wakes the client and
@@ -637,7 +643,7 @@ fn replies_that_lay_unread_at_the_end_of_the_drain_end_their_requests() {
     assert_eq!(counts.completed, server.lock().requests(), "no request followed from a reply behind the end");
     let service = 5 * MILLISECOND + WAY;
     assert_eq!(outcome.range(Span::Service), (service, service));
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
 }
 
 #[test]
@@ -734,7 +740,11 @@ fn a_server_that_takes_connections_again_is_not_gone_where_nothing_asks_for_a_re
         let closing = faulty(CountedFault::CloseAfter.at(closes_at));
         let porter = || Porter::new(&closing, 1..3, NEVER);
         let outcome = run(&quiet_sets(stop), 1, NetworkConditions::calm(), porter);
-        assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""), "{closes_at}");
+        assert_eq!(
+            (outcome.measurement.status, outcome.reason().as_str()),
+            (Status::Complete, ""),
+            "{closes_at}"
+        );
         let connections = &outcome.measurement.connections;
         assert_eq!((connections.failed, connections.reconnected), (2, connections.lost), "{closes_at}");
         assert!(connections.reconnected > 0, "{closes_at}");
@@ -743,9 +753,7 @@ fn a_server_that_takes_connections_again_is_not_gone_where_nothing_asks_for_a_re
 
 #[test]
 fn a_server_that_takes_no_connection_any_more_is_gone_where_nothing_asks_for_a_reply() {
-    for (stop, expected) in
-        [(time(3 * SECOND), "was gone at the end"), (requests(25_000), "lost and not replaced")]
-    {
+    for (stop, expected) in [(time(3 * SECOND), "ServerGone"), (requests(25_000), "ConnectionsLost")] {
         let closing = faulty(CountedFault::CloseAfter.at(1_700));
         let porter = || Porter::new(&closing, 1..u64::MAX, NEVER);
         let outcome = run(&quiet_sets(stop), 1, NetworkConditions::calm(), porter);
@@ -776,7 +784,7 @@ fn after_an_overloaded_warm_up_all_connections_are_open_when_the_measured_phase_
         plan.engine.threads = threads;
         let server = held(0.005);
         let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
-        assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+        assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
         let connections = &outcome.measurement.connections;
         assert_eq!((connections.open, connections.lost, connections.reconnected), (4, 0, 0));
         // Each was opened twice, and memcached counts one of its own.
@@ -795,7 +803,7 @@ fn connections_that_timed_out_in_the_drain_of_the_warm_up_are_open_when_the_meas
         // The warm-up ends after some 1,102 ms of the clock, and its last requests are late 8 ms behind that.
         let server = server().freezing(1_060 * MILLISECOND, 1_140 * MILLISECOND);
         let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
-        assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+        assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
         assert_eq!((outcome.counts().failed(), outcome.counts().unfinished), (0, 0));
         let connections = &outcome.measurement.connections;
         assert_eq!((connections.open, connections.lost, connections.reconnected), (4, 4, 4));
@@ -810,11 +818,11 @@ fn a_connection_that_cannot_be_opened_again_after_the_warm_up_ends_the_run_or_is
     let plan = overloaded_at_first();
     let outcome = run(&plan, 1, NetworkConditions::calm(), || Porter::new(&server, 5..u64::MAX, NEVER));
     assert_eq!(outcome.measurement.status, Status::Partial);
-    assert!(outcome.reason().contains("of 4 connections could not be opened"), "{}", outcome.reason());
+    assert!(outcome.reason().starts_with("NotOpened { asked: 4,"), "{}", outcome.reason());
     assert_eq!(outcome.counts().requests(), 0, "it is not measured with fewer connections");
     let plan = Plan { reconnect: true, ..plan };
     let outcome = run(&plan, 1, NetworkConditions::calm(), || Porter::new(&server, 5..12, NEVER));
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     let connections = &outcome.measurement.connections;
     assert_eq!((connections.failed, connections.lost, connections.reconnected), (7, 0, 0));
     assert!(outcome.counts().completed > 0);
@@ -832,10 +840,7 @@ fn a_worker_that_panics_ends_the_run_of_the_others_with_an_error() {
     });
     assert_eq!(outcome.measurement.status, Status::Partial);
     let reason = outcome.reason();
-    assert!(
-        reason.starts_with("a worker could not go on: ") && reason.contains("lets this worker fail"),
-        "{reason}"
-    );
+    assert!(reason.starts_with("WorkerFailed") && reason.contains("lets this worker fail"), "{reason}");
     assert!(outcome.counts().completed > 0, "what the others measured is kept");
 }
 

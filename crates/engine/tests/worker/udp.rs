@@ -144,7 +144,7 @@ fn a_value_without_its_end_fails_its_own_request_and_accuses_of_nothing() {
     plan.groups[0].depth = Depth::Limit(1);
     let outcome = run(&plan, 1, NetworkConditions::calm(), Cutting::default);
     let (counts, verify) = (outcome.counts(), &outcome.measurement.verify);
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((outcome.measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     assert_eq!((verify.failed, verify.stale), (0, 0), "{:?}", verify.first);
     assert!(counts.errors(Fault::Protocol) > 300, "{counts:?}");
     assert_eq!(counts.failed(), counts.errors(Fault::Protocol), "{counts:?}");
@@ -196,7 +196,7 @@ fn a_phase_over_another_transport_begins_with_open_connections_although_an_attem
         refusals: 0,
     });
     let measurement = &outcome.measurement;
-    assert_eq!((measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((measurement.status, outcome.reason().as_str()), (Status::Complete, ""));
     assert_eq!((measurement.connections.lost, measurement.connections.failed), (1, 1), "while loading");
     let first: Vec<_> = outcome.rows.iter().filter(|row| row.due == outcome.begin).collect();
     assert!(first.len() >= 4, "each client asks when the phase begins");

@@ -11,6 +11,7 @@ use pummel_logic::time::Nanos;
 use pummel_measure::completion::Loaded;
 use pummel_measure::measurement::Measurement;
 use pummel_measure::parcel::Parcel;
+use pummel_measure::reason::{Reason, ServerTrouble};
 use pummel_report::visible::foreign;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -523,11 +524,13 @@ fn member_event_of(word: Word) -> Result<Option<MemberEvent>, String> {
 fn clean_texts(measurement: &mut Measurement) {
     let clean = |words: &mut String| *words = foreign(words);
     let Measurement { reason, detected, messages, load, verify, generator, replayed, .. } = measurement;
-    *reason = reason.take().map(|reason| foreign(&reason).into());
+    // An agent is one process, and has no reasons of others.
+    reason.take_if(|reason| matches!(reason, Reason::Members { .. }));
+    reason.iter_mut().flat_map(Reason::texts_mut).for_each(clean);
     detected.iter_mut().for_each(clean);
     clean_messages(messages);
     if let Some(load) = load {
-        load.trouble.iter_mut().for_each(clean);
+        load.trouble.iter_mut().flat_map(ServerTrouble::texts_mut).for_each(clean);
         clean_messages(&mut load.messages);
     }
     verify.first.iter_mut().for_each(|wrong| clean(&mut wrong.key));
@@ -551,6 +554,7 @@ fn clean_messages(messages: &mut BTreeMap<String, u64>) {
 #[cfg(test)]
 mod tests {
     use pummel_logic::workload::verify::check::Damage;
+    use pummel_measure::connections::TroubleKind;
     use pummel_measure::load::LoadResult;
     use pummel_measure::replayed::Replayed;
     use pummel_measure::verify::WrongKey;
@@ -562,11 +566,12 @@ mod tests {
         let dark = "dark\u{1b}[2J\n".to_owned();
         let cut_short = Some(v2::CutShort { why: dark.clone(), at_ns: 1 });
         let mut measurement = Measurement::new([], pummel_logic::plan::Clock::Kernel, 1);
-        measurement.reason = Some(dark.clone().into());
+        measurement.reason = Some(Reason::TraceUnread { what: dark.clone() });
         measurement.detected = Some(dark.clone());
         let messages = || BTreeMap::from([(dark.clone(), 1)]);
         measurement.messages = messages();
-        let trouble = Some(dark.clone());
+        let kind = TroubleKind::Other;
+        let trouble = Some(ServerTrouble { server: dark.clone(), kind, what: dark.clone() });
         measurement.load = Some(LoadResult { trouble, messages: messages(), ..LoadResult::default() });
         measurement.verify.first = vec![WrongKey { key: dark.clone(), damage: Damage::Bytes }];
         measurement.generator.fallbacks.insert(dark.clone());

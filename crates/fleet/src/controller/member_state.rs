@@ -9,6 +9,7 @@ use pummel_measure::agents::{Lost, Member};
 use pummel_measure::completion::{Loaded, share_shortfall};
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::parcel::Parcel;
+use pummel_measure::reason::{MemberReason, MemberWhy};
 use pummel_measure::recorder::{Counts, OpRecord, Span};
 use pummel_measure::summary::Figures;
 use pummel_measure::uncertainty::ProcessTimes;
@@ -145,8 +146,8 @@ pub(super) struct MemberState {
     pub(super) lost: Option<Lost>,
     /// What it measured, once that is over: counts, and times by span.
     figures: Option<(Counts, [Figures; Span::COUNT])>,
-    /// Why its share of the run is not complete, as sentences that name it.
-    pub(super) shortfalls: Vec<String>,
+    /// Reasons why its share of the run is not complete.
+    pub(super) shortfalls: Vec<MemberReason>,
     /// Its end; `None` while it is there.
     pub(super) outcome: Option<MemberOutcome>,
 }
@@ -238,18 +239,24 @@ impl MemberState {
         agreed_ns: Option<Nanos>,
     ) {
         let shortfall = match (measurement.status, &measurement.reason) {
-            (Status::Partial, Some(reason)) => Some(format!("{}: {reason}", self.title())),
+            (Status::Partial, Some(reason)) => Some(MemberWhy::Run(Box::new(reason.clone()))),
             (Status::Interrupted, _) if is_told => None,
             (status, _) => {
                 // A member that has the whole load finds the end of the measurement by itself.
                 let own_ns =
                     plan.adaptive.until.filter(|_| self.share.is_whole()).map(|until| until.least_ns);
                 let undone = share_shortfall(plan, &self.share, measurement, agreed_ns.or(own_ns));
-                let early = || (status != Status::Complete).then(|| "ended before it was told to".to_owned());
-                undone.or_else(early).map(|undone| format!("{} {undone}", self.title()))
+                let early = || (status != Status::Complete).then_some(MemberWhy::EndedEarly);
+                undone.map(MemberWhy::Share).or_else(early)
             }
         };
-        self.shortfalls.extend(shortfall);
+        shortfall.into_iter().for_each(|why| self.note_why(why));
+    }
+
+    /// Notes a reason why the member's share is not complete.
+    pub(super) fn note_why(&mut self, why: MemberWhy) {
+        let (member, is_agent) = (self.name.clone(), self.link.is_some());
+        self.shortfalls.push(MemberReason { member, is_agent, why });
     }
 
     /// Notes the counts and figures of what the member measured. Histograms are not kept: those of very many members would

@@ -17,9 +17,11 @@ use pummel_measure::flight::FlightTime;
 use pummel_measure::load::LoadResult;
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::parcel::Parcel;
+use pummel_measure::reason::{MemberReason, MemberWhy, Reason, Unstored};
 use pummel_measure::summary::time_text;
 use pummel_measure::uncertainty::{ProcessTimes, deviations, tick_ns};
 use pummel_report::visible::foreign;
+use pummel_report::words::reason;
 
 use crate::agent::member::{CutShort, MemberEvent};
 use crate::controller::agreed_ends::AgreedEnds;
@@ -129,8 +131,8 @@ impl<'a> DistributedRun<'a> {
         self.say_members();
         self.members.iter_mut().for_each(|member| member.handle.connect());
         while self.members.iter().any(MemberState::is_here) {
-            if let Some(words) = self.timeline.look(clock::now()) {
-                self.watch.notice(&words);
+            if let Some(standstill) = self.timeline.look(clock::now()) {
+                self.watch.notice(&reason::standstill(&standstill));
             }
             match heard.recv_timeout(POLL_INTERVAL) {
                 Ok((number, event)) => self.hear(number, event),
@@ -255,7 +257,7 @@ impl<'a> DistributedRun<'a> {
             }
             MemberEvent::End { .. } => self.lose(number, "what it measured cannot be read".to_owned()),
             MemberEvent::Failed(why) | MemberEvent::Refused { why, .. } => {
-                member.shortfalls.push(format!("{}: {why}", member.title()));
+                member.note_why(MemberWhy::Failed { what: why });
                 self.end(number, MemberOutcome::Failed);
             }
             MemberEvent::Lost { why, silent_ns } => {
@@ -436,12 +438,8 @@ impl<'a> DistributedRun<'a> {
     fn note_other_recording(&mut self, number: usize, rows: Option<u64>) {
         let (Some(theirs), Some(known)) = (rows, self.all.recording_rows) else { return };
         if theirs != known {
-            let member = &mut self.members[number];
-            let words = format!(
-                "{} replayed a recording of {theirs} rows, and another member one of {known}",
-                member.title()
-            );
-            member.shortfalls.push(words);
+            let why = MemberWhy::OtherRecording { rows: theirs, others: known };
+            self.members[number].note_why(why);
         }
     }
 
@@ -469,13 +467,13 @@ impl<'a> DistributedRun<'a> {
     /// Notes that a member is gone since `at` of the controller's clock: it `left` with a word, or was lost. The run goes on
     /// without it, or stops.
     fn leave(&mut self, number: usize, at: Nanos, why: String, left: bool) {
-        let how = if left { "left" } else { "was lost" };
-        let words = format!("{} {how} {}: {why}", self.members[number].title(), self.timeline.moment(at));
+        let gone = MemberWhy::Gone { at: self.timeline.moment(at), left, what: why.clone() };
         let at_ns = self.timeline.measured_at().and_then(|began| at.checked_sub(began));
         let goes_on = !self.stop_on_loss && !self.is_stopped;
-        self.watch.notice(&format!("{words}{}", if goes_on { "; the run goes on without it" } else { "" }));
         let member = &mut self.members[number];
-        member.shortfalls.push(words);
+        member.note_why(gone);
+        let words = member.shortfalls.last().map(reason::member).unwrap_or_default();
+        self.watch.notice(&format!("{words}{}", if goes_on { "; the run goes on without it" } else { "" }));
         member.lost = Some(Lost { at_ns, why, left });
         member.outcome.get_or_insert(MemberOutcome::Ended);
         self.say_members();
@@ -515,10 +513,9 @@ impl<'a> DistributedRun<'a> {
         // It is not known what lost members stored, so they are added afterwards.
         let load = self.all.load.as_ref();
         let unstored =
-            load.and_then(|load| load_shortfall(load, self.plan.allow_partial_load, load.trouble.as_deref()));
+            load.and_then(|load| load_shortfall(load, self.plan.allow_partial_load, load.trouble.as_ref()));
         self.merge_unreported();
-        let mut reasons = self.reasons();
-        reasons.extend(unstored);
+        let reason = self.reason(unstored);
         let members = self.compared_members();
         let starts: Vec<Nanos> = self.members.iter().filter_map(|member| member.late_ns).collect();
         let mut all = self.all;
@@ -542,9 +539,9 @@ impl<'a> DistributedRun<'a> {
         all.agents = Some(Agents { start_spread_ns: Agents::spread(starts), members });
         let completed: u64 = all.groups.iter().map(|group| group.ops.all().counts.completed).sum();
         if self.is_interrupted {
-            all.mark(Status::Interrupted, "interrupted");
-        } else if !reasons.is_empty() {
-            all.mark(Status::Partial, reasons.join("; "));
+            all.mark(Status::Interrupted, Reason::Interrupted);
+        } else if let Some(reason) = reason {
+            all.mark(Status::Partial, reason);
         } else if completed == 0 && self.plan.phases.iter().any(|phase| phase.recorded) {
             let reason = nothing_completed(self.plan, &all, None);
             all.mark(Status::Partial, reason);
@@ -567,20 +564,20 @@ impl<'a> DistributedRun<'a> {
         }
     }
 
-    /// Why the run is not complete, as far as its members decide that.
-    fn reasons(&self) -> Vec<String> {
-        let all: Vec<&String> = self.members.iter().flat_map(|member| &member.shortfalls).collect();
-        let mut reasons: Vec<String> = all.iter().take(REASONS_MAX).map(|&reason| reason.clone()).collect();
-        if all.len() > REASONS_MAX {
-            reasons.push(format!("and {} reasons more", all.len() - REASONS_MAX));
+    /// Reason why the run is not complete, as far as its members and these records decide that; `None` where it may be.
+    fn reason(&self, unstored: Option<Unstored>) -> Option<Reason> {
+        let all: Vec<&MemberReason> = self.members.iter().flat_map(|member| &member.shortfalls).collect();
+        let is_stopped = self.stop_on_loss && self.members.iter().any(|member| member.lost.is_some());
+        if all.is_empty() {
+            return unstored.map(Reason::Unstored);
         }
-        if self.stop_on_loss && self.members.iter().any(|member| member.lost.is_some()) {
-            reasons.push("the run was stopped (--on-agent-loss stop)".to_owned());
-        }
-        if !reasons.is_empty() {
-            reasons.extend(self.timeline.longest_standstill());
-        }
-        reasons
+        Some(Reason::Members {
+            members: all.iter().take(REASONS_MAX).map(|&reason| reason.clone()).collect(),
+            more: all.len().saturating_sub(REASONS_MAX) as u64,
+            is_stopped,
+            standstill: self.timeline.longest_standstill(),
+            unstored,
+        })
     }
 
     /// The members in a result, with how the response times of each differ from those of all others together.
@@ -644,8 +641,10 @@ mod tests {
     use pummel_logic::plan::{Phase, Replay, Stop, Until, Work};
     use pummel_logic::protocol::{Outcome, Verb};
     use pummel_logic::time::SECOND;
+    use pummel_measure::connections::TroubleKind;
     use pummel_measure::events::Wants;
     use pummel_measure::measurement::{Keep, Samples, WarmUp, WarmUpEnd};
+    use pummel_measure::reason::{ServerTrouble, ShareShortfall, Why};
     use pummel_measure::summary::Summary;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -739,10 +738,16 @@ mod tests {
     }
 
     /// The reason of a run whose members end like this.
-    fn reason_of(plan: &Plan, ends: [MemberEvent; 2]) -> String {
+    fn reason_of(plan: &Plan, ends: [MemberEvent; 2]) -> Reason {
         let (measurement, _) = run_of_two(plan, false, ends.into_iter().enumerate());
         assert_eq!(measurement.status, Status::Partial);
-        measurement.reason.expect("it is said").to_string()
+        measurement.reason.expect("it is said")
+    }
+
+    /// The reason of a run of which one member did not do its share.
+    fn short(member: &str, why: MemberWhy) -> Reason {
+        let members = vec![MemberReason { member: member.to_owned(), is_agent: false, why }];
+        Reason::Members { members, more: 0, is_stopped: false, standstill: None, unstored: None }
     }
 
     #[test]
@@ -750,36 +755,34 @@ mod tests {
         let plan = plan(SECOND);
         let whole = || end(&plan, SECOND, Status::Complete, None);
         let reason = reason_of(&plan, [whole(), end(&plan, SECOND / 2, Status::Complete, None)]);
-        assert_eq!(reason, "m1 measured 0.5 s of 1.0 s");
+        let half = || MemberWhy::Share(ShareShortfall::Time(SECOND / 2, SECOND));
+        assert_eq!(reason, short("m1", half()));
         let reason = reason_of(&plan, [end(&plan, SECOND / 2, Status::Interrupted, None), whole()]);
-        assert_eq!(reason, "m0 measured 0.5 s of 1.0 s");
+        assert_eq!(reason, short("m0", half()));
         let reason = reason_of(&plan, [whole(), end(&plan, SECOND, Status::Interrupted, None)]);
-        assert_eq!(reason, "m1 ended before it was told to");
-        assert_eq!(
-            reason_of(&plan, [whole(), whole()]),
-            "nothing completed: no request was due",
-            "both have done their shares"
-        );
+        assert_eq!(reason, short("m1", MemberWhy::EndedEarly));
+        let reason = reason_of(&plan, [whole(), whole()]);
+        assert_eq!(reason, Reason::NothingDue, "both have done their shares");
     }
 
     #[test]
     fn a_load_that_failed_on_members_is_said_with_its_trouble() {
         let plan = plan(SECOND);
-        let loaded = |stored: u64, trouble: Option<&str>| {
+        let trouble = || ServerTrouble {
+            server: "a:1".to_owned(),
+            kind: TroubleKind::Closed,
+            what: "the server closed the connection".to_owned(),
+        };
+        let loaded = |stored: u64, trouble: Option<ServerTrouble>| {
             let mut measurement = Box::new(empty_measurement(&plan));
             measurement.measured_ns = SECOND;
-            measurement.load = Some(LoadResult {
-                records: 5,
-                stored,
-                errors: 5 - stored,
-                trouble: trouble.map(str::to_owned),
-                ..LoadResult::default()
-            });
+            measurement.load =
+                Some(LoadResult { records: 5, stored, errors: 5 - stored, trouble, ..LoadResult::default() });
             MemberEvent::End { measurement, cut_short: None }
         };
-        let trouble = Some("a:1: the server closed the connection");
-        let reason = reason_of(&plan, [loaded(5, None), loaded(2, trouble)]);
-        assert_eq!(reason, "3 of 10 records were not stored: a:1: the server closed the connection");
+        let reason = reason_of(&plan, [loaded(5, None), loaded(2, Some(trouble()))]);
+        let why = Some(Why::Trouble(trouble()));
+        assert_eq!(reason, Reason::Unstored(Unstored { records: 10, stored: 7, why }));
     }
 
     #[test]
@@ -791,8 +794,8 @@ mod tests {
             MemberEvent::End { measurement, cut_short: None }
         };
         let reason = reason_of(&plan, [replayed(7), replayed(8)]);
-        assert_eq!(reason, "m1 replayed a recording of 8 rows, and another member one of 7");
-        assert_eq!(reason_of(&plan, [replayed(7), replayed(7)]), "nothing completed: no request was due");
+        assert_eq!(reason, short("m1", MemberWhy::OtherRecording { rows: 8, others: 7 }));
+        assert_eq!(reason_of(&plan, [replayed(7), replayed(7)]), Reason::NothingDue);
     }
 
     #[test]
@@ -805,7 +808,7 @@ mod tests {
         };
         let (measurement, _) = run_of_two(&plan, false, [(0, left()), (1, left())]);
         assert_eq!(measurement.status, Status::Partial);
-        let reason = measurement.reason.expect("it is said");
+        let reason = reason::of_run(&measurement);
         // The phase begins a moment after the words were made.
         for name in ["m0 left 1.", "m1 left 1."] {
             assert!(reason.contains(name), "{reason}");
@@ -823,7 +826,7 @@ mod tests {
     fn members_that_do_not_end_in_time_are_lost() {
         let (measurement, told) = run_of_two(&plan(MILLISECOND), false, []);
         assert_eq!(measurement.status, Status::Partial);
-        let reason = measurement.reason.expect("it is said");
+        let reason = reason::of_run(&measurement);
         assert!(reason.contains("m0 was lost") && reason.contains("m1 was lost"), "{reason}");
         assert!(reason.contains("it did not come to an end in time"), "{reason}");
         assert!(matches!(told[0][..], [Told::Connect(_), Told::Go(_)]), "{told:?}");

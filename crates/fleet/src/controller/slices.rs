@@ -11,6 +11,7 @@ use pummel_measure::interval::{Interval, take_whole};
 use pummel_measure::measurement::{Keep, Measurement, Status, intervals_merged_notice};
 use pummel_measure::parcel::{Misfit, Parcel};
 use pummel_measure::parts::{MEMBERS_TIMED_MAX, SlicePart};
+use pummel_measure::reason::Reason;
 
 /// Most slices that wait for a member's part where that is some seconds of them: one that is silent for that long is given up, and
 /// one that sends no parts is not waited for any longer.
@@ -44,7 +45,7 @@ pub(super) struct MergedSlices<'a> {
 impl<'a> MergedSlices<'a> {
     pub(super) fn new(plan: &'a Plan, connections_asked: u64, members: usize) -> MergedSlices<'a> {
         let mut so_far = empty_measurement(plan);
-        so_far.mark(Status::Partial, "the run is not over");
+        so_far.mark(Status::Partial, Reason::NotOver);
         so_far.connections.asked = connections_asked;
         let members = if (2..=MEMBERS_TIMED_MAX).contains(&members) { members } else { 0 };
         let (open, parts) = (BTreeMap::new(), BTreeMap::new());

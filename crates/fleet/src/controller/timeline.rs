@@ -1,7 +1,8 @@
 //! When the phases of a run over agents began, and when its controller stood still.
 
 use pummel_logic::plan::{Plan, Work};
-use pummel_logic::time::{MILLISECOND, Nanos, seconds};
+use pummel_logic::time::{MILLISECOND, Nanos};
+use pummel_measure::reason::{ControllerStandstill, Moment};
 
 /// The time without a look at the agents from which on the controller counts as having stood still.
 const STANDSTILL_MIN_NS: Nanos = 1_000 * MILLISECOND;
@@ -33,8 +34,8 @@ impl<'a> Timeline<'a> {
         measured.next().map(|(_, at)| *at)
     }
 
-    /// Notes that the controller looks at its agents at `now`. Returns a sentence where it stood still before.
-    pub(super) fn look(&mut self, now: Nanos) -> Option<String> {
+    /// Notes that the controller looks at its agents at `now`. Returns the standstill before where it stood still.
+    pub(super) fn look(&mut self, now: Nanos) -> Option<ControllerStandstill> {
         let before = self.looked_at.replace(now)?;
         let length_ns = now.saturating_sub(before);
         if length_ns < STANDSTILL_MIN_NS {
@@ -43,30 +44,27 @@ impl<'a> Timeline<'a> {
         if self.standstill.is_none_or(|(longest_ns, _)| longest_ns < length_ns) {
             self.standstill = Some((length_ns, before));
         }
-        Some(self.standstill_words(length_ns, before))
+        Some(ControllerStandstill { length_ns, at: self.moment(before) })
     }
 
-    /// The longest standstill of the controller as a sentence; `None` where it never stood still.
-    pub(super) fn longest_standstill(&self) -> Option<String> {
-        self.standstill.map(|(length_ns, at)| self.standstill_words(length_ns, at))
+    /// The longest standstill of the controller; `None` where it never stood still.
+    pub(super) fn longest_standstill(&self) -> Option<ControllerStandstill> {
+        let (length_ns, at) = self.standstill?;
+        Some(ControllerStandstill { length_ns, at: self.moment(at) })
     }
 
-    fn standstill_words(&self, length_ns: Nanos, at: Nanos) -> String {
-        format!("the controller stood still for {:.1} s, {}", seconds(length_ns), self.moment(at))
-    }
-
-    /// The moment `at` as the end of a sentence.
-    pub(super) fn moment(&self, at: Nanos) -> String {
+    /// The moment `at` by the phase that began last before it.
+    pub(super) fn moment(&self, at: Nanos) -> Moment {
         let Some(&(number, began)) = self.begun.iter().rev().find(|(_, began)| *began <= at) else {
-            return "before the first phase".to_owned();
+            return Moment::BeforePhases;
         };
         let phase = &self.plan.phases[number];
-        let since = seconds(at - began);
+        let since_ns = at - began;
         match &phase.work {
-            Work::Load(_) => format!("{since:.1} s after the beginning of the load"),
-            _ if phase.recorded => format!("{since:.1} s into the measurement"),
-            Work::Mix(_) => format!("{since:.1} s after the beginning of the warm-up"),
-            _ => format!("{since:.1} s after the beginning of phase '{}'", phase.name),
+            Work::Load(_) => Moment::Load(since_ns),
+            _ if phase.recorded => Moment::Measurement(since_ns),
+            Work::Mix(_) => Moment::WarmUp(since_ns),
+            _ => Moment::Phase(phase.name.clone(), since_ns),
         }
     }
 }
@@ -93,13 +91,13 @@ mod tests {
         let mut timeline = Timeline::new(&plan);
         (0..3).for_each(|phase| timeline.begin(phase, (phase as Nanos + 1) * SECOND));
         assert_eq!(timeline.measured_at(), Some(3 * SECOND));
-        for (at, words) in [
-            (SECOND / 2, "before the first phase"),
-            (SECOND + SECOND / 2, "0.5 s after the beginning of the load"),
-            (2 * SECOND, "0.0 s after the beginning of the warm-up"),
-            (5 * SECOND, "2.0 s into the measurement"),
+        for (at, moment) in [
+            (SECOND / 2, Moment::BeforePhases),
+            (SECOND + SECOND / 2, Moment::Load(SECOND / 2)),
+            (2 * SECOND, Moment::WarmUp(0)),
+            (5 * SECOND, Moment::Measurement(2 * SECOND)),
         ] {
-            assert_eq!(timeline.moment(at), words);
+            assert_eq!(timeline.moment(at), moment);
         }
     }
 
@@ -111,9 +109,10 @@ mod tests {
         for at in [SECOND, 2 * SECOND - 1] {
             assert_eq!(timeline.look(at), None);
         }
-        let long = "the controller stood still for 2.0 s, 1.0 s after the beginning of the load";
-        assert_eq!(timeline.look(4 * SECOND - 1).as_deref(), Some(long));
-        assert!(timeline.look(5 * SECOND + SECOND / 2).is_some_and(|words| words.contains("for 1.5 s")));
-        assert_eq!(timeline.longest_standstill().as_deref(), Some(long));
+        let long = ControllerStandstill { length_ns: 2 * SECOND, at: Moment::Load(SECOND - 1) };
+        assert_eq!(timeline.look(4 * SECOND - 1).as_ref(), Some(&long));
+        let short = timeline.look(5 * SECOND + SECOND / 2).map(|standstill| standstill.length_ns);
+        assert_eq!(short, Some(SECOND + SECOND / 2 + 1));
+        assert_eq!(timeline.longest_standstill(), Some(long));
     }
 }

@@ -7,6 +7,7 @@ use pummel_measure::events::LocalTime;
 use pummel_measure::events::Wants;
 use pummel_measure::events::{Departure, Row};
 use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_report::words::reason;
 
 use crate::exit_status::Exit;
 use crate::mcperf::McperfDisplay;
@@ -76,7 +77,7 @@ impl<'a> McperfStyle<'a> {
                     log(WARNINGS, &format!("{count} of {} connections failed: {what}", churn.begun));
                 }
             }
-            (Status::Partial, Some(reason)) => log(WARNINGS, reason),
+            (Status::Partial, Some(reason)) => log(WARNINGS, &reason::reason(reason)),
             _ => {}
         }
         let above = unknown_percentiles(churn);

@@ -13,6 +13,7 @@ use pummel_measure::events::Wants;
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::recorder::Recorder;
+use pummel_report::words::reason;
 
 use crate::exit_status::Exit;
 use crate::memaslap::outages::Outages;
@@ -76,7 +77,7 @@ impl<'a> MemaslapStyle<'a> {
         if measurement.started_unix_ns == 0 {
             // Nothing was measured: connections could not be opened, or what was to be got could not be set.
             if let Some(reason) = &measurement.reason {
-                out.line(reason);
+                out.line(reason::reason(reason));
             }
             if interrupted {
                 self.say_signal(out);
@@ -92,7 +93,7 @@ impl<'a> MemaslapStyle<'a> {
             return Exit::Failed;
         }
         if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
-            out.line(reason);
+            out.line(reason::reason(reason));
         }
         let unfinished = measurement.ops().counts().unfinished;
         if let UdpReplies::Awaited(_) = self.udp_replies {

@@ -6,12 +6,13 @@ use std::io::{self, Write};
 use pummel_logic::plan::{Group, Phase, Plan, Work};
 use pummel_logic::protocol::Outcome;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
-use pummel_measure::completion::{WORKER_FAILED, load_shortfall};
-use pummel_measure::events::Row;
-use pummel_measure::events::Wants;
+use pummel_measure::connections::TroubleKind;
+use pummel_measure::events::{Row, Wants};
 use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_measure::reason::Reason;
 use pummel_measure::recorder::Counts;
 use pummel_measure::summary::Summary;
+use pummel_report::words::reason;
 
 use crate::agent_variables::OF_CONTROLLERS;
 use crate::exit_status::Exit;
@@ -243,16 +244,18 @@ impl<'a> MutilateStyle<'a> {
         if measurement.status == Status::Interrupted {
             return Exit::Interrupted;
         }
-        let unstored = measurement.load.as_ref().filter(|load| load.stored < load.records);
-        let reason = unsaid(measurement.reason.as_deref().unwrap_or_default(), &self.noticed);
+        let load = measurement.load.as_ref().filter(|load| load.stored < load.records);
+        let reason = unsaid(measurement.reason.as_ref(), &self.noticed);
         let reason = reason.as_str();
-        let shortfall = unstored.and_then(|load| load_shortfall(load, false, None));
         // What the run lacks is said with its load, where it is a part of that.
-        let cause = shortfall.and_then(|shortfall| reason.strip_prefix(shortfall.as_str()));
+        let cause = match &measurement.reason {
+            Some(Reason::Unstored(unstored)) => Some(&unstored.why),
+            _ => None,
+        };
         let mut exit = Exit::Complete;
-        if let Some(load) = unstored {
+        if let Some(load) = load {
             let message = load.messages.keys().next().map(|words| format!(": {words}"));
-            let words = message.unwrap_or_else(|| cause.unwrap_or_default().to_owned());
+            let words = message.unwrap_or_else(|| cause.map(reason::behind).unwrap_or_default());
             let missing = load.records - load.stored;
             out.line(line(format_args!("{missing} of {} records were not stored{words}", load.records)));
             exit = FATAL;
@@ -261,7 +264,7 @@ impl<'a> MutilateStyle<'a> {
             return exit;
         }
         if is_broken(plan, measurement) {
-            let words = trouble(reason, plan);
+            let words = trouble(measurement.reason.as_ref(), reason, plan);
             let is_said = reason.is_empty();
             if !is_said && !words.ends_with(reason) {
                 out.line(line(words));
@@ -402,29 +405,11 @@ impl Style for MutilateStyle<'_> {
     }
 }
 
-/// A reason without its parts that notices have said. A notice may go on behind what it has of the reason.
-fn unsaid(reason: &str, noticed: &[String]) -> String {
-    let parts: Vec<&str> = reason.split("; ").filter(|part| !part.is_empty()).collect();
-    let mut left = Vec::new();
-    let mut at = 0;
-    while at < parts.len() {
-        let said = (at + 1..=parts.len())
-            .rev()
-            .find(|&end| noticed.iter().any(|notice| begins_with(notice, &parts[at..end].join("; "))));
-        match said {
-            Some(end) => at = end,
-            None => {
-                left.push(parts[at]);
-                at += 1;
-            }
-        }
-    }
-    left.join("; ")
-}
-
-/// Whether a notice is these words, alone or with another part behind them.
-fn begins_with(notice: &str, words: &str) -> bool {
-    notice.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with("; "))
+/// A reason without its parts that notices have said. A notice may go on behind the words of the reason.
+fn unsaid(reason: Option<&Reason>, noticed: &[String]) -> String {
+    let parts = reason.map(reason::parts).unwrap_or_default();
+    let left = parts.into_iter().filter(|part| !noticed.iter().any(|notice| notice.starts_with(part)));
+    left.collect::<Vec<_>>().join("; ")
 }
 
 /// Whether a run came to nothing or lost connections for good; that servers were silent is none of the original's concern.
@@ -436,9 +421,9 @@ pub fn is_broken(plan: &Plan, measurement: &Measurement) -> bool {
         None => plan.engine.threads,
     };
     let whole = connections_held(measurement);
-    let reason = measurement.reason.as_deref().unwrap_or_default();
+    let has_failed = measurement.reason.as_ref().is_some_and(Reason::has_failed_worker);
     // A worker that has ended a recorded phase is known by its time, and may have failed in a later one.
-    let through = measurement.generator.workers.len() == threads as usize && !reason.contains(WORKER_FAILED);
+    let through = measurement.generator.workers.len() == threads as usize && !has_failed;
     measurement.status == Status::Partial && !(measures && whole && through)
 }
 
@@ -448,21 +433,20 @@ fn connections_held(measurement: &Measurement) -> bool {
     connections.lost <= connections.reconnected && connections.failed == 0
 }
 
-/// What the original says of a lost connection.
-fn trouble(reason: &str, plan: &Plan) -> String {
-    if plan.login.is_some() && reason.contains("the server said: ") {
-        return "SASL authentication failed".to_owned();
-    }
-    if reason.contains("the server closed the connection") {
-        return "Unexpected EOF from server.".to_owned();
-    }
-    if reason.contains("did not answer in time") || reason.contains("took longer than the timeout") {
-        return "BEV_EVENT_ERROR: Connection timed out".to_owned();
-    }
-    let known =
-        ["Connection refused", "Connection reset by peer", "No such file or directory", "Broken pipe"];
-    let errno = known.into_iter().find(|words| reason.contains(words));
-    format!("BEV_EVENT_ERROR: {}", errno.unwrap_or(reason))
+/// What the original says of a lost connection, for this reason and its words.
+fn trouble(reason: Option<&Reason>, words: &str, plan: &Plan) -> String {
+    let known = match reason.and_then(Reason::trouble).map(|trouble| trouble.kind) {
+        Some(TroubleKind::HandshakeRefused(_)) if plan.login.is_some() => {
+            return "SASL authentication failed".to_owned();
+        }
+        Some(TroubleKind::Closed) => return "Unexpected EOF from server.".to_owned(),
+        Some(TroubleKind::NotTaken | TroubleKind::RequestTimedOut) => "Connection timed out",
+        Some(TroubleKind::Refused) => "Connection refused",
+        Some(TroubleKind::Reset) => "Connection reset by peer",
+        Some(TroubleKind::NoSocket) => "No such file or directory",
+        _ => words,
+    };
+    format!("BEV_EVENT_ERROR: {known}")
 }
 
 /// Whether a read found something or a store stored; `None` where it failed.
@@ -552,6 +536,12 @@ mod tests {
     use crate::job::FrontInputs;
     use crate::mutilate::{MutilateCommand, read};
 
+    use pummel_logic::protocol::ServerError;
+    use pummel_logic::time::SECOND;
+    use pummel_measure::reason::{
+        MemberReason, MemberWhy, Moment as RunMoment, ServerTrouble, Unstored, Why,
+    };
+
     use super::*;
 
     #[test]
@@ -589,18 +579,27 @@ mod tests {
 
     #[test]
     fn a_reason_is_said_without_what_was_noticed_before() {
-        let lost = "agent a:1 was lost 0.5 s into the measurement: it is gone; really";
-        let noticed = [format!("{lost}; the run goes on without it"), "x".to_owned()];
+        let at = RunMoment::Measurement(SECOND / 2);
+        let why = MemberWhy::Gone { at, left: false, what: "it is gone; really".to_owned() };
+        let lost = MemberReason { member: "a:1".to_owned(), is_agent: true, why };
+        let unstored = Some(Unstored { records: 10, stored: 7, why: None });
+        let reason = Reason::Members {
+            members: vec![lost.clone()],
+            more: 0,
+            is_stopped: false,
+            standstill: None,
+            unstored,
+        };
+        let noticed = [format!("{}; the run goes on without it", reason::member(&lost)), "x".to_owned()];
+        let unread = Reason::TraceUnread { what: "x".to_owned() };
         for (reason, left) in [
-            (lost.to_owned(), ""),
-            (format!("{lost}; 3 of 10 records were not stored"), "3 of 10 records were not stored"),
-            (format!("first; {lost}; last"), "first; last"),
-            ("x".to_owned(), ""),
-            ("agent a:1 was lost".to_owned(), "agent a:1 was lost"),
-            (String::new(), ""),
+            (Some(&reason), "3 of 10 records were not stored"),
+            (Some(&unread), ""),
+            (Some(&Reason::NothingDue), "nothing completed: no request was due"),
+            (None, ""),
         ] {
-            assert_eq!(unsaid(&reason, &noticed), left, "{reason}");
-            assert_eq!(unsaid(&reason, &[]), reason);
+            assert_eq!(unsaid(reason, &noticed), left, "{reason:?}");
+            assert_eq!(unsaid(reason, &[]), reason.map(reason::reason).unwrap_or_default());
         }
     }
 
@@ -616,38 +615,50 @@ mod tests {
         let words = "-s a -T 2 --getset --delete90 -N 1001";
         let plan = plan_of(&words.split(' ').collect::<Vec<_>>());
         assert_eq!(plan.phases.iter().filter(|phase| phase.recorded).count(), 2);
-        let ended = |workers: usize, reason: &str| {
+        let ended = |workers: usize, reason: &Reason| {
             let groups = plan.groups.iter().map(|group| group.name.clone());
             let mut measurement = Measurement::new(groups, plan.engine.clock, plan.timeout_ns);
             measurement.generator.workers = vec![WorkerTime::default(); workers];
-            measurement.mark(Status::Partial, reason);
+            measurement.mark(Status::Partial, reason.clone());
             measurement
         };
-        let silent = "a:11211 did not answer for the last 2.0 s";
-        assert!(!is_broken(&plan, &ended(2, silent)), "that is none of the original's concern");
-        assert!(is_broken(&plan, &ended(1, silent)), "a worker did not end the first phase");
-        assert!(is_broken(&plan, &ended(2, "a worker could not go on: no memory")));
-        assert!(is_broken(&plan, &ended(2, "agent b: a worker could not go on: no memory")));
+        let server = "a:11211".to_owned();
+        let silent = Reason::ServerGone { server, silent_ns: SECOND, turned_away: false, trouble: None };
+        assert!(!is_broken(&plan, &ended(2, &silent)), "that is none of the original's concern");
+        assert!(is_broken(&plan, &ended(1, &silent)), "a worker did not end the first phase");
+        let failed = Reason::WorkerFailed { what: "no memory".to_owned() };
+        assert!(is_broken(&plan, &ended(2, &failed)));
+        let why = MemberWhy::Run(Box::new(failed));
+        let members = vec![MemberReason { member: "b".to_owned(), is_agent: true, why }];
+        let of_agent =
+            Reason::Members { members, more: 0, is_stopped: false, standstill: None, unstored: None };
+        assert!(is_broken(&plan, &ended(2, &of_agent)));
     }
 
     #[test]
     fn the_originals_words_for_lost_servers_are_found() {
         let plan = &plan_of(&["-s", "a"]);
-        for (reason, said) in [
-            (
-                "1 of 1: a:1: Connection refused (os error 111); nothing",
-                "BEV_EVENT_ERROR: Connection refused",
-            ),
-            ("a:1: the server closed the connection", "Unexpected EOF from server."),
-            ("a:1: Connection reset by peer (os error 104)", "BEV_EVENT_ERROR: Connection reset by peer"),
-            ("a:1: the server did not answer in time", "BEV_EVENT_ERROR: Connection timed out"),
-            ("something else", "BEV_EVENT_ERROR: something else"),
+        let lost = |kind| {
+            let trouble = ServerTrouble { server: "a:1".to_owned(), kind, what: "why".to_owned() };
+            Reason::ConnectionsLost { asked: 1, lost: 1, why: Some(Why::Trouble(trouble)) }
+        };
+        let said = |reason: &Reason, plan| trouble(Some(reason), "something else", plan);
+        for (kind, words) in [
+            (TroubleKind::Refused, "BEV_EVENT_ERROR: Connection refused"),
+            (TroubleKind::Closed, "Unexpected EOF from server."),
+            (TroubleKind::Reset, "BEV_EVENT_ERROR: Connection reset by peer"),
+            (TroubleKind::NotTaken, "BEV_EVENT_ERROR: Connection timed out"),
+            (TroubleKind::Other, "BEV_EVENT_ERROR: something else"),
         ] {
-            assert_eq!(trouble(reason, plan), said);
+            assert_eq!(said(&lost(kind), plan), words);
         }
         let with_login = &plan_of(&["-s", "a", "--binary", "-U", "joe", "-P", "x"]);
-        assert_eq!(trouble("a:1: the server said: Auth failure.", with_login), "SASL authentication failed");
-        let full = "none of 10 records was stored: the server said \"SERVER_ERROR out of memory\" (6 times)";
-        assert_eq!(trouble(full, with_login), format!("BEV_EVENT_ERROR: {full}"), "it was let in");
+        assert_eq!(
+            said(&lost(TroubleKind::HandshakeRefused(ServerError::LoginRequired)), with_login),
+            "SASL authentication failed"
+        );
+        let full = Some(Why::Said { what: "SERVER_ERROR out of memory".to_owned(), count: 6 });
+        let full = Reason::Unstored(Unstored { records: 10, stored: 0, why: full });
+        assert_eq!(said(&full, with_login), "BEV_EVENT_ERROR: something else", "it was let in");
     }
 }

@@ -9,7 +9,7 @@ use crate::protocol::meta::Meta;
 use crate::protocol::resp::Resp;
 use crate::protocol::resp::template::Template;
 use crate::protocol::text::Text;
-use crate::protocol::{Codec, Refused, Verb};
+use crate::protocol::{Codec, Refused, ServerError, Verb};
 
 crate::words! {
     /// A protocol between pummel and the servers.
@@ -146,6 +146,15 @@ impl Protocol {
             (_, None) => Ok(Handshake::none()),
             (Protocol::Text | Protocol::Meta, Some(login)) => Handshake::text(login),
             (Protocol::Binary, Some(login)) => Handshake::binary(login),
+        }
+    }
+
+    /// Kind of an error that a server of the protocol sent with this message.
+    pub fn error_of(self, message: &[u8]) -> ServerError {
+        match self {
+            Protocol::Resp2 | Protocol::Resp3 => ServerError::of_resp(message),
+            Protocol::Text | Protocol::Meta => ServerError::of_text(message),
+            Protocol::Binary => ServerError::of_binary(message),
         }
     }
 

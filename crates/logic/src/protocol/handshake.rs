@@ -7,7 +7,7 @@ use super::binary::{self, Binary};
 use super::lines;
 use super::resp::{Resp2, Resp3};
 use super::text::Text;
-use super::{Codec, Malformed, Outcome, Refused, Step};
+use super::{Codec, Malformed, Outcome, Refused, ServerError, Step};
 use crate::connection::outbox::Outbox;
 
 /// A login: a user and a password.
@@ -54,8 +54,8 @@ pub enum HandshakeProgress {
 /// The reason why a connection cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandshakeRefused {
-    /// The server refused the handshake with this message.
-    Refused(String),
+    /// The server refused the handshake with this message of this kind.
+    Refused(String, ServerError),
     /// The server sent bytes that the protocol does not allow.
     Malformed(Malformed),
 }
@@ -63,10 +63,10 @@ pub enum HandshakeRefused {
 impl fmt::Display for HandshakeRefused {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HandshakeRefused::Refused(words) if words.is_empty() => {
+            HandshakeRefused::Refused(words, _) if words.is_empty() => {
                 to.write_str("the server refused without a word")
             }
-            HandshakeRefused::Refused(words) => write!(to, "the server said: {words}"),
+            HandshakeRefused::Refused(words, _) => write!(to, "the server said: {words}"),
             HandshakeRefused::Malformed(Malformed(why)) => to.write_str(why),
         }
     }
@@ -208,11 +208,11 @@ impl HandshakeReader {
     /// that the protocol does not allow. The connection cannot be used then.
     pub fn handle_received(&mut self, input: &mut &[u8]) -> Result<HandshakeProgress, HandshakeRefused> {
         while self.left > 0 {
-            let step = match &mut self.state {
-                ReaderState::Resp2(codec) => codec.decode(input),
-                ReaderState::Resp3(codec) => codec.decode(input),
-                ReaderState::Text(codec) => codec.decode(input),
-                ReaderState::Binary(codec) => codec.decode(input),
+            let (step, kind_of): (_, fn(&[u8]) -> ServerError) = match &mut self.state {
+                ReaderState::Resp2(codec) => (codec.decode(input), ServerError::of_resp),
+                ReaderState::Resp3(codec) => (codec.decode(input), ServerError::of_resp),
+                ReaderState::Text(codec) => (codec.decode(input), ServerError::of_text),
+                ReaderState::Binary(codec) => (codec.decode(input), ServerError::of_binary),
             };
             match step.map_err(HandshakeRefused::Malformed)? {
                 Step::Need => return Ok(HandshakeProgress::NeedMore),
@@ -221,7 +221,8 @@ impl HandshakeReader {
                 }
                 Step::Reply { outcome: Outcome::Ok | Outcome::Stored, .. } => self.left -= 1,
                 Step::Reply { message, .. } => {
-                    return Err(HandshakeRefused::Refused(String::from_utf8_lossy(message).into_owned()));
+                    let words = String::from_utf8_lossy(message).into_owned();
+                    return Err(HandshakeRefused::Refused(words, kind_of(message)));
                 }
             }
         }
@@ -291,8 +292,8 @@ mod tests {
         expected
     }
 
-    fn refused(words: &str) -> Result<HandshakeProgress, HandshakeRefused> {
-        Err(HandshakeRefused::Refused(words.to_string()))
+    fn refused(words: &str, kind: ServerError) -> Result<HandshakeProgress, HandshakeRefused> {
+        Err(HandshakeRefused::Refused(words.to_string(), kind))
     }
 
     #[test]
@@ -324,9 +325,16 @@ mod tests {
         assert_eq!(progress(&both, b"+OK\r\n+OK\r\n"), (Ok(HandshakeProgress::Done), 0));
         let wrong = "WRONGPASS invalid username-password pair or user is disabled.";
         let stream = format!("-{wrong}\r\n-NOAUTH Authentication required.\r\n");
-        assert_eq!(progress(&both, stream.as_bytes()).0, refused(wrong), "the first refusal is the reason");
+        assert_eq!(
+            progress(&both, stream.as_bytes()).0,
+            refused(wrong, ServerError::LoginWrong),
+            "the first refusal is the reason"
+        );
         let range = "ERR DB index is out of range";
-        assert_eq!(progress(&both, format!("+OK\r\n-{range}\r\n").as_bytes()).0, refused(range));
+        assert_eq!(
+            progress(&both, format!("+OK\r\n-{range}\r\n").as_bytes()).0,
+            refused(range, ServerError::Other)
+        );
     }
 
     #[test]
@@ -352,7 +360,10 @@ mod tests {
         }
         let old = "ERR unknown command `HELLO`, with args beginning with: `3`, ";
         let handshake = Handshake::resp3(None, 0);
-        assert_eq!(progress(&handshake, format!("-{old}\r\n").as_bytes()).0, refused(old));
+        assert_eq!(
+            progress(&handshake, format!("-{old}\r\n").as_bytes()).0,
+            refused(old, ServerError::Other)
+        );
     }
 
     #[test]
@@ -361,7 +372,10 @@ mod tests {
         assert_eq!(handshake.bytes(), b"set auth 0 0 11\r\nuser secret\r\n");
         assert_eq!(progress(&handshake, b"STORED\r\nEND\r\n"), (Ok(HandshakeProgress::Done), 5));
         let words = "CLIENT_ERROR authentication failure";
-        assert_eq!(progress(&handshake, format!("{words}\r\n").as_bytes()).0, refused(words));
+        assert_eq!(
+            progress(&handshake, format!("{words}\r\n").as_bytes()).0,
+            refused(words, ServerError::LoginWrong)
+        );
         for (user, password) in [(&b""[..], &b"p"[..]), (b"a b", b"p"), (b"a:b", b"p"), (b"a", b"p\r\n")] {
             assert!(Handshake::text(Credentials { user, password }).is_err());
         }
@@ -376,7 +390,10 @@ mod tests {
             progress(&handshake, &authenticated(0, b"Authenticated")),
             (Ok(HandshakeProgress::Done), 0)
         );
-        assert_eq!(progress(&handshake, &authenticated(0x20, b"Auth failure.")).0, refused("Auth failure."));
+        assert_eq!(
+            progress(&handshake, &authenticated(0x20, b"Auth failure.")).0,
+            refused("Auth failure.", ServerError::LoginRequired)
+        );
         assert!(Handshake::binary(Credentials { user: b"a\0b", password: b"" }).is_err());
     }
 

@@ -13,6 +13,7 @@ pub mod meta;
 mod op;
 mod outcome;
 pub mod resp;
+mod server_error;
 mod sized_value;
 pub mod text;
 pub mod udp;
@@ -20,6 +21,7 @@ mod verb;
 
 pub use self::op::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value};
 pub use self::outcome::{Fault, Outcome};
+pub use self::server_error::ServerError;
 pub use self::verb::Verb;
 
 /// Number that a request carries and its reply repeats, in protocols whose replies repeat one.

@@ -99,7 +99,7 @@ impl Seen {
             row: summary.verdict.row,
             p50: quantile("p50"),
             p99: quantile("p99"),
-            outcome: summary.ending.outcome,
+            outcome: RunOutcome::of(summary.ending.as_ref()),
             is_trusted: summary.trust.ok,
         }
     }

@@ -317,6 +317,7 @@ mod tests {
     use crate::job::series::tests::{asked, finished, inputs};
     use pummel_fronts::mutilate::{MutilateCommand, read};
     use pummel_fronts::style::Word;
+    use pummel_measure::reason::Reason;
 
     /// Makes the series of a command line.
     fn with_series<T>(words: &str, test: impl FnOnce(&mut RunsAtRates<'_, '_>) -> T) -> T {
@@ -338,7 +339,7 @@ mod tests {
             assert_eq!(rates, [Some(1_000.0)]);
             let run = series.next_run(&mut out).expect("a run").expect("a run");
             let mut cut = finished(&run);
-            cut.measurement.mark(Status::Interrupted, "interrupted");
+            cut.measurement.mark(Status::Interrupted, Reason::Interrupted);
             assert!(series.counts(&cut.plan, &mut cut.measurement), "the original reports it");
             series.add(cut, &mut out).expect("it is taken");
             assert!(series.is_cut && series.next_run(&mut out).expect("no error").is_none());

@@ -714,7 +714,7 @@ mod tests {
             measurement.mark(Status::Partial, Reason::NothingDue);
             assert!(series.counts(&plan, &mut measurement));
             let mut lost = finished(&run).measurement;
-            lost.mark(Status::Partial, "busy");
+            lost.mark(Status::Partial, Reason::NotBegun { what: "busy".to_owned() });
             assert!(!series.counts(&plan, &mut lost));
             let end = NotRun::Agents("gone".to_owned());
             let state = SeriesState { end: Some(end), is_over: true, ..SeriesState::default() };

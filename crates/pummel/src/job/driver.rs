@@ -36,6 +36,7 @@ use pummel_measure::events::{MemberFacts, Wants};
 use pummel_measure::evidence::server_stats::ServerInterval;
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_measure::reason::Reason;
 use pummel_measure::summary::Summary;
 use pummel_report::anonymous::document_of;
 use pummel_report::document::TrustResult;
@@ -711,6 +712,7 @@ pub fn not_run(plan: &Plan, error: &NotRun, fleet: Option<&Fleet>) -> Measuremen
     measurement.connections.asked = pummel_engine::resolve::connections(plan);
     let status = if let NotRun::Interrupted = error { Status::Interrupted } else { Status::Partial };
     let agents = fleet.map(Fleet::agent_names).unwrap_or_default();
-    measurement.mark(status, anonymous::sentence(&error.to_string(), plan, &agents, &[]));
+    let what = anonymous::sentence(&error.to_string(), plan, &agents, &[]);
+    measurement.mark(status, Reason::NotBegun { what });
     measurement
 }

@@ -7,6 +7,7 @@ use pummel_logic::time::Nanos;
 use pummel_measure::evidence::{Probe, ProbeHalf};
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::recorder::Span;
+use pummel_report::words::reason;
 
 use crate::job::runner::{Dealing, Runner};
 
@@ -54,7 +55,7 @@ fn probed(
     let run = runner.run(&half, &Dealing::Evenly, inputs, &mut Unwatched, stop);
     let measured = run.map_err(|error| error.to_string())?;
     if measured.status != Status::Complete {
-        return Err(measured.reason.map_or_else(|| "it was interrupted".to_owned(), String::from));
+        return Err(reason::of_run(&measured));
     }
     Ok(ProbeHalf {
         in_flight,

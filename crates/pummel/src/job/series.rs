@@ -17,10 +17,12 @@ use pummel_logic::plan::{Plan, Work};
 use pummel_logic::time::seconds;
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::outcome::failure_of;
+use pummel_measure::reason::Reason;
 use pummel_measure::summary::Summary;
 use pummel_report::comparison::SideSource;
 use pummel_report::document::Document;
 use pummel_report::run_figures::RunFigures;
+use pummel_report::words::reason;
 use pummel_report::{Ending, Report};
 
 use crate::build_info::BUILD;
@@ -62,7 +64,7 @@ pub trait RunSeries {
 /// Whether a run is complete. A run of errors is none: it shows nothing of what a series compares.
 pub fn is_whole(plan: &ValidPlan, measurement: &mut Measurement) -> bool {
     if let Some(says) = failure_of(measurement, plan) {
-        measurement.mark(Status::Partial, says);
+        measurement.mark(Status::Partial, Reason::RequestsFailed(says));
     }
     measurement.status == Status::Complete
 }
@@ -307,7 +309,7 @@ fn make_whole<S: RunSeries + ?Sized>(
 
 /// The reason why a run failed, with a hint where there is one.
 fn obstacle_of(plan: &Plan, measurement: &Measurement) -> Obstacle {
-    let reason = || measurement.reason.as_deref().unwrap_or_default().to_owned().into();
+    let reason = || reason::of_run(measurement).into();
     Obstacle::of(plan, measurement).unwrap_or_else(reason)
 }
 
@@ -544,7 +546,7 @@ pub mod tests {
             let mut measurement = Measurement::new([String::new()], plan.engine.clock, plan.timeout_ns);
             match self.ends.remove(0)? {
                 Status::Complete => {}
-                status => measurement.mark(status, "busy"),
+                status => measurement.mark(status, Reason::NotBegun { what: "busy".to_owned() }),
             }
             let summary = Summary::of(&measurement, &plan);
             Ok(Finished { plan, measurement, summary, whole_s: 1.0 })

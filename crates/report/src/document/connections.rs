@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::{TimeFigures, micros};
 use crate::Report;
+use crate::words::reason::connection_limit;
 
 /// Connections of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -90,13 +91,13 @@ impl RefusalResult {
     /// The refusals as words that follow a label. `is_resp`: the server speaks RESP.
     pub fn words(&self, is_resp: bool) -> String {
         let RefusalResult { connections, refused, attempts, limit, counted, .. } = *self;
-        let known = Refusal { connections, refused, attempts, limit, counted, ..Refusal::default() };
+        let room = connection_limit((connections, refused), limit, counted, is_resp);
         let said = if self.says.is_empty() { String::new() } else { format!(", \"{}\"", self.says) };
         let count = match refused {
             0 => format!("none of {} in the end", counted_words(connections, "connection")),
             _ => format!("{} of {}", grouped(refused), counted_words(connections, "connection")),
         };
-        format!("{count}{said}{}; {} in all", known.limit_words(is_resp), counted_words(attempts, "attempt"))
+        format!("{count}{said}{room}; {} in all", counted_words(attempts, "attempt"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The lines of the report on how far a result can be trusted and whether it was steady, from its document.
 
 use pummel_measure::outcome::RunOutcome;
-use pummel_measure::reason::ReasonKind;
+use pummel_measure::reason::Reason;
 
 use super::{Document, ReliableFigures, ServerResult, TrustResult, WarmUpResult};
 use crate::words::trust::{self, Around};
@@ -71,7 +71,7 @@ impl Document {
     fn around_trust(&self) -> Around {
         Around {
             limit_has_cause: self.names_the_generator(),
-            is_cut_short: self.reason_kind == Some(ReasonKind::ServerGone),
+            is_cut_short: matches!(self.why, Some(Reason::ServerGone { .. })),
             ..Around::of(&self.plan)
         }
     }
@@ -82,14 +82,14 @@ mod tests {
     use super::*;
     use crate::example::Run;
     use pummel_measure::measurement::{Keep, Status};
-    use pummel_measure::reason::Reason;
 
     #[test]
     fn the_times_of_a_run_whose_server_went_away_are_reliable_until_then() {
         let mut run = Run::new(Keep::Figures);
         let whole = run.document(Document::trust_line).expect("it says");
         assert_eq!(whole.to_string(), "reliable: pummel's own delay (lag) is 3 % of p50 and 2 % of p99");
-        let reason = Reason::ServerGone("a:1 did not answer for the last 3.1 s".to_owned());
+        let server = "a:1".to_owned();
+        let reason = Reason::ServerGone { server, silent_ns: 1, turned_away: false, trouble: None };
         run.measurement.mark(Status::Partial, reason);
         let (line, says) =
             run.document(|document| (document.trust_line(), document.trust.clone().expect("it says").says));

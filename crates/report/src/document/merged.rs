@@ -1,7 +1,7 @@
 //! The results that a sum consists of.
 
 use pummel_measure::limit::Cause;
-use pummel_measure::reason::ReasonKind;
+use pummel_measure::reason::Reason;
 use serde::{Deserialize, Serialize};
 
 use super::known::known;
@@ -34,9 +34,9 @@ pub struct MergedResult {
     /// The change in a part that was not steady; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeResult>,
-    /// Kind of the reason why the part is not complete; absent in complete ones.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason_kind: Option<ReasonKind>,
+    /// Facts of the reason why the part is not complete; absent in complete ones, and where this version does not know their kind.
+    #[serde(deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    pub why: Option<Reason>,
     /// How far the times of the part can be believed; absent where its result does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<TrustResult>,

@@ -42,17 +42,19 @@ use pummel_logic::workload::window::WindowCounts;
 use pummel_measure::calibration::Calibrated;
 use pummel_measure::evidence::provenance::Provenance;
 use pummel_measure::measurement::{Bytes, Samples, Status};
-use pummel_measure::outcome::RunOutcome;
-use pummel_measure::reason::{Reason, ReasonKind};
+use pummel_measure::outcome::{Ending, RunOutcome};
+use pummel_measure::reason::Reason;
 use pummel_measure::uncertainty::steadiness::Steadiness;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::figures::is_zero;
+use self::known::known;
 use self::requests::ops_of;
 use crate::Report;
 use crate::checked_json;
+use crate::words::reason;
 
 pub use self::agents::{AgentsResult, DeviationResult, LossResult, MemberResult, MemberTrust};
 use self::asked::AskedRate;
@@ -110,9 +112,9 @@ pub struct Document {
     /// Why the run is not complete.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Kind of that reason; absent in complete runs, and in results of versions that did not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason_kind: Option<ReasonKind>,
+    /// Facts of that reason; absent in complete runs, in sums, and where this version does not know their kind.
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    pub why: Option<Reason>,
     /// Exit status of the process that made the run: 130, 143 or 129 where a signal interrupted it. It does not
     /// know of files that could not be written. Absent while a run goes on, in sums, in results of other
     /// programs' command lines, and in those of versions that did not say.
@@ -124,6 +126,9 @@ pub struct Document {
     /// Evidence of an outcome that is not well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome_says: Option<String>,
+    /// Facts of that evidence; absent where the run is well, in sums, and where this version does not know their kind.
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    pub outcome_why: Option<Ending>,
     /// The software, version and protocol of the servers, such as `memcached 1.6.18, text`; absent where the
     /// command line names the protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -449,11 +454,12 @@ impl Document {
             schema: SCHEMA,
             tool: ToolResult::own(build),
             status: summary.status,
-            reason: summary.reason.clone(),
-            reason_kind: measurement.reason.as_ref().map(Reason::kind),
+            reason: measurement.reason.as_ref().map(reason::reason),
+            why: measurement.reason.clone(),
             exit: None,
-            outcome: summary.ending.outcome,
-            outcome_says: summary.ending.says.clone(),
+            outcome: RunOutcome::of(summary.ending.as_ref()),
+            outcome_says: summary.ending.as_ref().map(reason::ending),
+            outcome_why: summary.ending.clone(),
             detected: measurement.detected.clone(),
             plan: plan.told(),
             labels: plan.labels.clone(),

@@ -4,7 +4,7 @@ use pummel_logic::time::{Nanos, seconds};
 use pummel_logic::workload::verify::check::Damage;
 use pummel_measure::certainty::{Band, bands};
 use pummel_measure::measurement::{MESSAGES_KEPT, Measurement, Stamps, WrongKey};
-use pummel_measure::outcome::RunOutcome;
+use pummel_measure::outcome::Ending;
 use pummel_measure::summary::Quantile;
 use pummel_measure::uncertainty::steadiness::{Steadiness, has_constant_load};
 use pummel_measure::uncertainty::{LEVEL, METHOD};
@@ -112,7 +112,7 @@ impl CertaintyResult {
             () if report.plan.phases.iter().filter(|phase| phase.recorded).count() > 1 => NoIntervals::Phases,
             // Records are stored or deleted.
             () if !has_constant_load(report.plan) => NoIntervals::NotJudged,
-            () if report.summary.ending.outcome == RunOutcome::Overloaded => NoIntervals::Overloaded,
+            () if matches!(report.summary.ending, Some(Ending::Overloaded(_))) => NoIntervals::Overloaded,
             () if !is_steady => NoIntervals::Unsteady,
             () => NoIntervals::Short,
         };

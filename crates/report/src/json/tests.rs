@@ -12,6 +12,7 @@ use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
 use pummel_measure::histogram::Histogram;
 use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_measure::reason::Reason;
 use pummel_measure::recorder::{Sample, Span};
 use serde_json::{Value, json};
 
@@ -208,7 +209,7 @@ fn groups_are_kept_apart_where_there_are_more_than_one() {
 fn a_run_without_anything_is_valid_json_without_numbers_that_nobody_knows() {
     let mut run = Run::new(Keep::Figures);
     run.measurement = Measurement::new(["all".to_owned()], Clock::User, MILLISECOND);
-    run.measurement.mark(Status::Partial, "connection refused");
+    run.measurement.mark(Status::Partial, Reason::NotBegun { what: "connection refused".to_owned() });
     run.plan.goals = vec![Goal { quantile: 0.99, limit_ns: MILLISECOND }];
     let result = value(&run);
     assert_eq!((&result["status"], &result["reason"]), (&json!("partial"), &json!("connection refused")));

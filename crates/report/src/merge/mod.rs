@@ -185,11 +185,7 @@ fn measurement_of(parts: &[Part<'_>], plan: &Plan) -> Result<Measurement, NotMer
     sum.measured_ns = from_seconds(longest);
     let began = parts.iter().filter_map(|part| part.document.started_unix_s).fold(f64::MAX, f64::min);
     sum.started_unix_ns = from_seconds(began);
-    let status = parts.iter().map(|part| part.document.status).max().unwrap_or(Status::Complete);
-    let names = names_of(parts);
-    if let Some(reason) = reason_of(&named(parts, &names)) {
-        sum.mark(status, reason);
-    }
+    sum.status = parts.iter().map(|part| part.document.status).max().unwrap_or(Status::Complete);
     for part in parts {
         let document = part.document;
         for (group, ops) in sum.groups.iter_mut().zip(ops_of(part, plan)?) {
@@ -236,7 +232,9 @@ fn with_what_is_not_measured(sum: Document, parts: &[Part<'_>]) -> Document {
     let is_changed = parts.iter().any(|part| part.document.steady == Some(false));
     let (outcome, outcome_says) = outcome_of(&sum, parts);
     let of_parts: Vec<MergedResult> = parts.iter().map(merged_of).collect();
+    let names = names_of(parts);
     Document {
+        reason: reason_of(&named(parts, &names)),
         outcome,
         outcome_says,
         labels: labels_of(parts),
@@ -292,7 +290,7 @@ fn merged_of(part: &Part<'_>) -> MergedResult {
         rate: document.totals.rate,
         steady: document.steady,
         change: document.change.clone(),
-        reason_kind: document.reason_kind,
+        why: document.why.clone(),
         trust: document.trust.clone(),
         limit: limit_of(document),
         stops: document.stops.clone(),

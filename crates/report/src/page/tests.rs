@@ -19,6 +19,7 @@ use pummel_logic::time::{MILLISECOND, SECOND};
 use pummel_logic::workload::cache_counts::CacheCounts;
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::outcome::RunOutcome;
+use pummel_measure::reason::Reason;
 use pummel_measure::recorder::Sample;
 
 /// The page of a run, as `--report` writes it.
@@ -116,7 +117,7 @@ fn a_page_refers_to_nothing_outside_and_runs_nothing_but_its_own() {
 fn a_run_in_which_nothing_completed_says_so_in_place_of_pictures() {
     let mut run = Run::new(Keep::Figures);
     run.measurement = Measurement::new(["all".to_owned()], Clock::User, MILLISECOND);
-    run.measurement.mark(Status::Partial, "connection refused");
+    run.measurement.mark(Status::Partial, Reason::NotBegun { what: "connection refused".to_owned() });
     let page = page_of(&run);
     assert!(page.contains("<h1>PARTIAL: connection refused. No request was completed</h1>"), "{page}");
     assert!(page.contains("No request was answered, so there are no times to draw."));
@@ -163,7 +164,7 @@ fn only_a_run_that_is_not_complete_ended_before_its_time() {
     let mut run = Run::new(Keep::Figures);
     run.plan.phases[0].stop.time_ns = Some(10 * SECOND);
     assert!(!page_of(&run).contains("ended before its time"), "a number of requests ended it");
-    run.measurement.mark(Status::Interrupted, "interrupted");
+    run.measurement.mark(Status::Interrupted, Reason::Interrupted);
     assert!(page_of(&run).contains("ended before its time"));
 }
 

@@ -11,6 +11,7 @@ use pummel_logic::workload::cache_counts::CacheCounts;
 use pummel_logic::workload::verify::check::Damage;
 use pummel_measure::measurement::Keep;
 use pummel_measure::measurement::Status;
+use pummel_measure::reason::Reason;
 use pummel_measure::recorder::Sample;
 
 /// Everything that the text of a run can have.
@@ -177,8 +178,8 @@ all           1,000    63.1 us    88.4 us   > 1.00 s   > 1.00 s   > 1.00 s
 #[test]
 fn a_partial_run_says_why() {
     let mut run = Run::new(Keep::Figures);
-    run.measurement
-        .mark(Status::Partial, "127.0.0.1:11211 closed the connection after 1.2 s, and it was not replaced");
+    let what = "127.0.0.1:11211 closed the connection after 1.2 s, and it was not replaced".to_owned();
+    run.measurement.mark(Status::Partial, Reason::NotBegun { what });
     run.measurement.connections.lost = 1;
     run.interval(2, Keep::Figures, |interval| {
         let outcome = Outcome::Error(Fault::Server);
@@ -243,7 +244,7 @@ fn a_run_without_any_answer_has_a_report_without_numbers_that_nobody_knows() {
     let mut run = Run::new(Keep::Figures);
     run.measurement =
         pummel_measure::measurement::Measurement::new(["all".to_owned()], Clock::User, MILLISECOND);
-    run.measurement.mark(Status::Partial, "connection refused");
+    run.measurement.mark(Status::Partial, Reason::NotBegun { what: "connection refused".to_owned() });
     let text = run.document(render);
     assert!(text.contains("\nResult   PARTIAL: connection refused. "), "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");

@@ -3,6 +3,7 @@
 pub mod intervals;
 pub mod limit;
 pub mod observations;
+pub mod reason;
 pub mod search;
 pub mod trust;
 pub mod unsteady;

@@ -5,7 +5,7 @@ use std::fmt;
 use pummel_logic::plan::{Group, Plan};
 use pummel_logic::time::{MICROSECOND, Nanos};
 use pummel_measure::limit::{Limit, SLIP_MIN_NS, VISIBLE_SHARE};
-use pummel_measure::reason::ReasonKind;
+use pummel_measure::reason::Reason;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, percent};
 
@@ -124,7 +124,7 @@ fn line_of_part(part: &MergedResult, trust: &TrustResult, is_closed: bool) -> Li
     let around = Around {
         is_closed,
         limit_has_cause: part.limit.as_ref().is_some_and(|limit| limit.limit == Limit::Generator.name()),
-        is_cut_short: part.reason_kind == Some(ReasonKind::ServerGone),
+        is_cut_short: matches!(part.why, Some(Reason::ServerGone { .. })),
     };
     line(trust, around)
 }

@@ -1,7 +1,7 @@
 //! Why TLS failed, in words that say what to change on the server, in the certificate or on the command line.
 
 use pummel_logic::protocol::Fault;
-use pummel_measure::connections::TlsTrouble;
+use pummel_measure::connections::{TlsTrouble, TroubleKind};
 use pummel_measure::trouble::Reason;
 use rustls::{AlertDescription, CertificateError, Error};
 
@@ -39,7 +39,11 @@ impl Ending {
             }
             Ending::Failed(error) => (of_error(error, in_handshake, first), kind_of(error, first)),
         };
-        Reason { words: Some(words.into()), tls: Some(kind), ..Reason::new(Fault::Protocol, 0) }
+        Reason {
+            words: Some(words.into()),
+            kind: Some(TroubleKind::Tls(kind)),
+            ..Reason::new(Fault::Protocol, 0)
+        }
     }
 }
 
@@ -50,7 +54,7 @@ pub(super) fn interrupted(reason: Reason) -> Reason {
         Fault::Reset => "the server reset the connection in the TLS handshake",
         _ => return reason,
     };
-    Reason { words: Some(words.into()), tls: Some(TlsTrouble::CutOff), ..reason }
+    Reason { words: Some(words.into()), kind: Some(TroubleKind::Tls(TlsTrouble::CutOff)), ..reason }
 }
 
 /// Whether an error is about first bytes that are no record of TLS.
