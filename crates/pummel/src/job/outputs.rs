@@ -11,7 +11,7 @@ use crate::metrics::options::MetricsArgs;
 use crate::output::{Output, is_one_file, names_standard_output};
 use crate::paper::ScreenArgs;
 use crate::stderr::say;
-use pummel_report::forms::{FORMS, Form};
+use pummel_report::forms::{FORMS, Form, Writing};
 
 /// The word for the file that GitHub Actions names.
 const AUTO: &str = "auto";
@@ -87,7 +87,7 @@ pub enum Format {
 /// # Errors
 /// Returns the system's error when the file cannot be written; the message names the path.
 pub fn open(form: &Form, path: &Path) -> io::Result<Option<Output>> {
-    if !form.is_appended() {
+    if form.writing != Writing::Appended {
         return Output::prepare(path).map(Some);
     }
     if path != Path::new(AUTO) {
