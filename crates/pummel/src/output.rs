@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pummel_engine::sys;
-use pummel_report::forms::Form;
+use pummel_report::forms::{Form, Writing};
 use pummel_report::visible;
 use tempfile::NamedTempFile;
 
@@ -429,7 +429,7 @@ const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 /// # Errors
 /// Returns the system's error when the file cannot be written; the message names the path.
 pub fn open_form(form: &Form, path: &Path) -> io::Result<Option<Output>> {
-    if !form.is_appended() {
+    if form.writing != Writing::Appended {
         return Output::prepare(path).map(Some);
     }
     if path != Path::new(AUTO) {

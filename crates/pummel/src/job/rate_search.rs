@@ -3,7 +3,7 @@
 /// mutilate's search for the greatest rate at which an order statistic is at most a limit: a run at a first rate (0 is closed loop),
 /// halving between 1 and its rate until 2 % are left or the rate is below a tenth, then steps of 2 % down until the goal is met or a
 /// tenth of the rate that met it before is lost.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Halving {
     limit_us: f64,
     first: u32,
@@ -22,17 +22,7 @@ pub struct Halving {
 impl Halving {
     /// A search that begins at the rate `first`.
     pub fn new(limit_us: f64, first: u32) -> Halving {
-        Halving {
-            limit_us,
-            first,
-            peak: None,
-            low: 1,
-            high: 0,
-            current: 0,
-            nth_us: 0.0,
-            steps_down: false,
-            met: false,
-        }
+        Halving { limit_us, first, low: 1, ..Halving::default() }
     }
 
     /// The rate of the next run, in requests per second; `None` where the search is over.

@@ -9,7 +9,7 @@ use pummel_logic::plan::Plan;
 use pummel_logic::time::Nanos;
 use pummel_measure::events::Row;
 use pummel_measure::measurement::Measurement;
-use pummel_report::forms::{Content, Form};
+use pummel_report::forms::{Form, Render, Writing};
 use pummel_report::stored::ResultDocument;
 
 use crate::job::samples::{Samples, Written};
@@ -47,7 +47,7 @@ struct ReportFile {
 impl ReportFile {
     /// Whether it is rewritten while a run goes on.
     fn is_checkpointed(&self) -> bool {
-        self.form.is_checkpointed() && self.output.is_kept()
+        self.form.writing == Writing::Checkpointed && self.output.is_kept()
     }
 
     /// The bytes of the file; none if the result has no such form, which is refused before.
@@ -65,12 +65,10 @@ impl ResultFiles {
         let (pace, trouble) = (CheckpointPace::default(), None);
         let mut files = ResultFiles { pace, trouble, ..ResultFiles::default() };
         for (form, path) in paths.iter() {
-            match form.content {
-                Content::Final(_) | Content::Checkpointed(_) | Content::Appended(_) => {
-                    let output = open_form(form, path)?;
-                    files.reports.extend(output.map(|output| ReportFile { form, output }));
-                }
-                Content::Requests => files.samples = Some(Samples::create(path, plan)?),
+            if let Render::OfRequests = form.render {
+                files.samples = Some(Samples::create(path, plan)?);
+            } else if let Some(output) = open_form(form, path)? {
+                files.reports.push(ReportFile { form, output });
             }
         }
         #[cfg(feature = "parquet")]

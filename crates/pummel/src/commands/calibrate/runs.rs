@@ -43,8 +43,6 @@ enum Step {
     Peak,
     /// A rate at which times may be reliable.
     Halve,
-    /// The rate of a closed loop, of which runs at a third show how much they differ.
-    NoisePeak,
     /// One of the runs in open loop that show how much runs differ, with its number.
     Open(u32),
     /// One of the runs in closed loop that show how much runs differ.
@@ -59,7 +57,6 @@ impl Step {
         steps.extend([Step::Stamps, Step::Peak]);
         steps.extend([Step::Halve; HALVINGS]);
         if length == Length::Whole {
-            steps.push_back(Step::NoisePeak);
             let pair = |pair| [Step::Open(2 * pair), Step::Open(2 * pair + 1), Step::Closed, Step::Closed];
             steps.extend((0..PAIRS).flat_map(pair));
         }
@@ -73,7 +70,7 @@ impl Step {
             Step::Lag(rate, "spin") if rate == LAG_RATES[0] => {
                 Some("lag at several rates, and the greatest rate of a core ...")
             }
-            Step::NoisePeak => Some("how much runs of one thing differ ..."),
+            Step::Open(0) => Some("how much runs of one thing differ ..."),
             _ => None,
         }
     }
@@ -170,7 +167,7 @@ impl InstrumentFigures {
             Step::Lag(rate, _) => Some(rate as f64),
             Step::Halve => Some((self.reliable.0 + self.reliable.1) / 2.0),
             Step::Open(_) => Some((self.peak / 3.0).min(20_000.0)),
-            Step::Held(_) | Step::Stamps | Step::Peak | Step::NoisePeak | Step::Closed => None,
+            Step::Held(_) | Step::Stamps | Step::Peak | Step::Closed => None,
         }
     }
 
@@ -199,7 +196,7 @@ impl InstrumentFigures {
                 self.stamps.transmit_asked = requests_of(finished);
                 self.stamps.transmit_missing = self.stamps.transmit_asked.saturating_sub(seen);
             }
-            Step::Peak => self.reliable = (0.0, rate),
+            Step::Peak => (self.peak, self.reliable) = (rate, (0.0, rate)),
             Step::Halve => {
                 let tried = (self.reliable.0 + self.reliable.1) / 2.0;
                 let lag = quantile(summary, Span::Lag, "p99");
@@ -207,7 +204,6 @@ impl InstrumentFigures {
                 let is_free = measurement.generator.busy_share_max() < BUSY_MAX;
                 if is_prompt && is_free { self.reliable.0 = tried } else { self.reliable.1 = tried }
             }
-            Step::NoisePeak => self.peak = rate,
             Step::Open(_) => {
                 // A figure of 0 is not known, and neither is the noise then.
                 let figure = |name| quantile(summary, Span::Response, name).known().unwrap_or(0) as f64;
@@ -290,7 +286,6 @@ impl<'a> CalibrationRuns<'a> {
             Step::Lag(_, wait) => format!("-t {time} --wait {wait}"),
             Step::Stamps => format!("-c 1 -d 1 --stamps tx:1 -n {}", by_length("10000", "200")),
             Step::Peak | Step::Halve | Step::Open(_) => format!("-t {time}"),
-            Step::NoisePeak => "-t 1s".to_owned(),
             Step::Closed => "-t 500ms".to_owned(),
         };
         let line = format!(
@@ -402,8 +397,8 @@ mod tests {
     #[test]
     fn a_rough_calibration_leaves_out_how_much_runs_differ() {
         let [whole, quick] = [Length::Whole, Length::Quick].map(Step::all);
-        assert_eq!((quick.len(), whole.len()), (4 + 6 + 1 + 1 + HALVINGS, quick.len() + 1 + 40));
-        assert!(!quick.contains(&Step::NoisePeak) && whole.contains(&Step::Open(19)));
+        assert_eq!((quick.len(), whole.len()), (4 + 6 + 1 + 1 + HALVINGS, quick.len() + 40));
+        assert!(!quick.contains(&Step::Closed) && whole.contains(&Step::Open(19)));
         let lines: Vec<&str> = whole.iter().filter_map(|step| step.line()).collect();
         assert_eq!(lines.len(), 3, "{lines:?}");
     }
