@@ -484,7 +484,7 @@ async fn keep_offset(mut client: Client, offset: Arc<Mutex<ClockOffset>>) {
 /// # Errors
 /// Returns what cannot be read.
 fn member_event_of(word: Word) -> Result<Option<MemberEvent>, String> {
-    let foreign = |what: &str| foreign(&format!("what it sent cannot be read ({what})"));
+    let unread = |what: &str| foreign(&format!("what it sent cannot be read ({what})"));
     Ok(Some(match word {
         Word::Beat(_) => return Ok(None),
         Word::Accepted(_) => MemberEvent::Accepted,
@@ -496,14 +496,14 @@ fn member_event_of(word: Word) -> Result<Option<MemberEvent>, String> {
         Word::PhaseOver(over) => MemberEvent::PhaseOver { phase: over.phase, late_ns: over.late_ns },
         Word::Interval(interval) => {
             let parcel = serde_json::from_slice::<Parcel>(&interval.slice);
-            MemberEvent::Slice(Box::new(parcel.map_err(|error| foreign(&error.to_string()))?))
+            MemberEvent::Slice(Box::new(parcel.map_err(|error| unread(&error.to_string()))?))
         }
         Word::Tick(tick) => {
             let part = serde_json::from_slice::<Parcel>(&tick.slice);
-            let part = Box::new(part.map_err(|error| foreign(&error.to_string()))?);
+            let part = Box::new(part.map_err(|error| unread(&error.to_string()))?);
             MemberEvent::Tick { phase: tick.phase, part }
         }
-        Word::Rows(rows) => MemberEvent::Rows(unpack_rows(&rows).ok_or_else(|| foreign("requests"))?),
+        Word::Rows(rows) => MemberEvent::Rows(unpack_rows(&rows).ok_or_else(|| unread("requests"))?),
         Word::Progress(progress) => {
             MemberEvent::Progress { phase: progress.phase, ended: progress.ended, of: progress.of }
         }
@@ -511,7 +511,7 @@ fn member_event_of(word: Word) -> Result<Option<MemberEvent>, String> {
         Word::End(end) if end.measurement.is_empty() => MemberEvent::Failed(foreign(&end.failure)),
         Word::End(end) => {
             let measurement = serde_json::from_slice::<Measurement>(&end.measurement);
-            let mut measurement = Box::new(measurement.map_err(|error| foreign(&error.to_string()))?);
+            let mut measurement = Box::new(measurement.map_err(|error| unread(&error.to_string()))?);
             clean_texts(&mut measurement);
             let cut_short = end.cut_short.map(|cut| CutShort { why: foreign(&cut.why), at: cut.at_ns });
             MemberEvent::End { measurement, cut_short }
