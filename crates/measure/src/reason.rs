@@ -222,7 +222,8 @@ pub struct MemberReason {
 pub enum MemberWhy {
     /// The run of the process is not complete.
     Run(Box<Reason>),
-    /// A part of its share is missing.
+    /// A part of its share is missing: the amount that it did and the one that it was to do, as `records`, `time` (nanoseconds), `requests`,
+    /// `connections` or `rows`.
     Share(ShareShortfall),
     /// The process ended before it was told to.
     EndedEarly,

@@ -85,20 +85,20 @@ mod tests {
             "`backend` may not use `worker`",
         );
         caught(
-            "crates/pummel/src/values.rs",
-            "use crate::metrics::text;",
+            "crates/pummel/src/stderr.rs",
+            "use crate::output::print;",
             1,
-            "`values` may not use `metrics`",
+            "`stderr` may not use `output`",
         );
     }
 
     #[test]
     fn modules_of_one_layer_do_not_use_each_other() {
         caught(
-            "crates/pummel/src/native/mod.rs",
-            "use crate::compat::a;",
+            "crates/pummel/src/short_help.rs",
+            "use crate::terminal::a;",
             1,
-            "`native` may not use `compat`",
+            "`short_help` may not use `terminal`",
         );
     }
 

@@ -1,5 +1,7 @@
 //! The JSON of runs in miniature.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::comparison::{Claim, ClaimKind, Comparison, PairCommand, Question, Side, SideSource};
 use crate::example::{Run, evidence, sample};
@@ -316,19 +318,35 @@ fn a_run_that_the_generator_limited_says_so_where_older_readers_look() {
 }
 
 /// Every name of a field in a part of a schema, with those of the parts that it refers to.
-fn names_in(root: &Value, schema: &Value, names: &mut std::collections::BTreeSet<String>) {
+fn names_of(root: &Value, schema: &Value) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    add_names(root, schema, &mut names, &mut BTreeSet::new());
+    names
+}
+
+/// Adds the names of fields in a part of a schema. The parts that are referred to are followed once each, since some refer to
+/// themselves.
+fn add_names<'a>(
+    root: &'a Value,
+    schema: &'a Value,
+    names: &mut BTreeSet<String>,
+    followed: &mut BTreeSet<&'a str>,
+) {
     if let Some(name) = schema["$ref"].as_str() {
-        let target = root.pointer(&name[1..]).expect("a reference into the file");
-        return names_in(root, target, names);
+        if followed.insert(name) {
+            let target = root.pointer(&name[1..]).expect("a reference into the file");
+            add_names(root, target, names, followed);
+        }
+        return;
     }
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         names.insert(name.clone());
-        names_in(root, field, names);
+        add_names(root, field, names, followed);
     }
     let parts = ["items", "additionalProperties"].into_iter().filter_map(|word| schema.get(word));
     let any =
         ["anyOf", "oneOf", "prefixItems"].into_iter().flat_map(|word| schema[word].as_array()).flatten();
-    parts.chain(any).for_each(|part| names_in(root, part, names));
+    parts.chain(any).for_each(|part| add_names(root, part, names, followed));
 }
 
 #[test]
@@ -341,8 +359,7 @@ fn every_field_of_every_result_is_explained() {
         ("comparison", include_str!("../../../../docs/comparison.schema.json")),
     ] {
         let schema: Value = serde_json::from_str(text).unwrap();
-        let mut names = std::collections::BTreeSet::new();
-        names_in(&schema, &schema, &mut names);
+        let names = names_of(&schema, &schema);
         assert!(names.len() >= 30, "{name}: {names:?}");
         let missing: Vec<&String> =
             names.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
@@ -354,8 +371,7 @@ fn every_field_of_every_result_is_explained() {
 #[track_caller]
 fn has_every_field(schema: &str, value: &Value) {
     let schema: Value = serde_json::from_str(schema).unwrap();
-    let mut names = std::collections::BTreeSet::new();
-    names_in(&schema, &schema, &mut names);
+    let names = names_of(&schema, &schema);
     let mut told = Vec::new();
     fields_but_plans(value, &mut told);
     let unknown: Vec<&String> = told.iter().filter(|name| !names.contains(*name)).collect();
@@ -409,8 +425,7 @@ fn the_schema_has_every_field_of_what_was_seen() {
     run.measurement.evidence = Some(evidence());
     let result = value(&run);
     for part in ["evidence", "verdict", "trust"] {
-        let mut names = std::collections::BTreeSet::new();
-        names_in(&schema, &schema["properties"][part], &mut names);
+        let names = names_of(&schema, &schema["properties"][part]);
         let mut told = Vec::new();
         fields_in(&result[part], &mut told);
         let unknown: Vec<&String> = told.iter().filter(|name| !names.contains(*name)).collect();
