@@ -7,12 +7,13 @@ use std::path::Path;
 use crate::sources;
 
 /// The folders whose sources are read, of crates all but build products and generated code.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 10] = [
     "crates/logic",
     "crates/measure",
     "crates/traffic",
     "crates/testserver",
     "crates/engine",
+    "crates/fleet/src",
     "crates/pummel/tests",
     "xtask",
     "xtask/proto",

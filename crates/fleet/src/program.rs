@@ -7,7 +7,7 @@ use pummel_measure::measurement::Measurement;
 
 use crate::agent::proto::v2;
 
-/// What a program gives to the parts of it that are agents and controllers.
+/// Facts and outlets that a program gives to the parts of it that are agents and controllers.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     /// The version of the program.

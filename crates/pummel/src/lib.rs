@@ -1,8 +1,7 @@
-//! Floor 3: what people and other machines see of pummel: command lines, reports, agents, the built-in server.
+//! The program: what follows the command lines of `pummel-fronts`, with files, terminals, signals and the built-in server.
 //!
-//! Reading begins at `main.rs`, which hands the words of a command line to a file of [`commands`], or of [`compat`] for another tool's
-//! command line. [`native`] makes the job of pummel's own options, and the driver in [`job`] checks what a job needs, makes its runs and
-//! writes its results.
+//! Reading begins at `main.rs`, which hands the words of a command line to a file of [`commands`]. The driver in [`job`] checks what a
+//! job needs, makes its runs and writes its results; its `series` makes several runs of one kind. The program may use every other crate.
 //!
 //! The modules that deny what `clippy.toml` lists are pure functions; a part of theirs that is not says so, and tests need not be.
 

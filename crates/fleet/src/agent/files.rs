@@ -45,7 +45,7 @@ fn files_of(plan: &Plan) -> impl Iterator<Item = (&String, FileUse)> {
     small.chain(recordings).chain(traces)
 }
 
-/// What a plan's file is read for.
+/// Purpose for which a plan's file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileUse {
     Small,
@@ -61,7 +61,7 @@ pub fn named_by(plan: &Plan) -> BTreeSet<String> {
 /// The files that a plan names, read or open: what is at their paths later does not matter any more.
 #[derive(Default)]
 pub struct PlanFiles {
-    /// What is in the files with a password, certificates or a key, by their paths in the plan.
+    /// Contents of the files with a password, certificates or a key, by their paths in the plan.
     pub contents: HashMap<String, Vec<u8>>,
     /// The recording that is replayed.
     pub recording: Option<File>,
@@ -121,7 +121,7 @@ impl AllowedFiles {
         Ok(files)
     }
 
-    /// Where a file is that may be read, after all links.
+    /// Path of a file that may be read, after all links.
     fn resolve(&self, named: &str) -> Result<ResolvedFile<'_>, String> {
         let path = Path::new(named);
         match path.canonicalize() {
@@ -157,10 +157,10 @@ impl AllowedFiles {
     }
 }
 
-/// How a directory on the way to a file is opened.
+/// Flags with which a directory on the way to a file is opened.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// How a file is opened: opening a pipe would wait for its writer, which may never come.
+/// Flags with which a file is opened: opening a pipe would wait for its writer, which may never come.
 const LAST_STEP: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)

@@ -1,4 +1,4 @@
-//! Which controller holds an agent: one at a time.
+//! The lease of an agent, which one controller holds at a time.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use crate::agent::member::MemberControl;
 use crate::agent::peers::Holding;
 
-/// How often one that waits for the agent to be free looks.
+/// Pause between two looks of one that waits for the agent to be free.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The right to give an agent orders.
@@ -21,9 +21,9 @@ pub struct Lease(Mutex<Option<Holder>>);
 pub struct Holder {
     /// The number of its session; no other session has it.
     pub number: u64,
-    /// What the controller calls itself.
+    /// Name that the controller gives itself.
     pub controller: String,
-    /// Where its connection comes from.
+    /// Address of the controller's connection.
     pub address: SocketAddr,
     /// Since when it holds the agent.
     pub since: Instant,
@@ -62,7 +62,7 @@ impl Lease {
         }
     }
 
-    /// Which controller holds the agent, from where and since when; empty when the agent is free.
+    /// Words for the controller that holds the agent, from where and since when; empty when the agent is free.
     pub fn words(&self) -> String {
         self.held().as_ref().map_or(String::new(), Holder::words)
     }

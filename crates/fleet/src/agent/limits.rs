@@ -1,4 +1,4 @@
-//! What a plan may take of an agent's machine: memory, connections, and the number of things that it is made of.
+//! Limits of what a plan may take of an agent's machine: memory, connections, and the number of its parts.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ const PHASES_MAX: usize = 1_024;
 /// Descriptors of the process beside those of load and of peers.
 const DESCRIPTORS_BESIDES: u64 = 64;
 
-/// What a plan may take of an agent's machine.
+/// Limits of what a plan may take of an agent's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of memory that the agent's part of a plan may need.
@@ -85,7 +85,7 @@ impl Limits {
     }
 }
 
-/// How much memory a recording may need beside everything else that a plan needs.
+/// Memory that a recording may need beside everything else that a plan needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordingLimit {
     /// Bytes of everything but the recording and the longest value.

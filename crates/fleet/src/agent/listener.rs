@@ -23,7 +23,7 @@ use tonic::transport::server::Connected;
 use crate::agent::peers::{Closing, PEERS_MAX, Peer, Peers, Place};
 use crate::program::Program;
 
-/// What every connection of gRPC begins with: the preface of HTTP/2.
+/// First bytes of every connection of gRPC: the preface of HTTP/2.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The first byte of a connection that begins with a handshake of TLS (RFC 8446, 5.1).
@@ -32,14 +32,14 @@ const TLS_HANDSHAKE: u8 = 22;
 /// The alert of TLS that ends a handshake, as a record (RFC 8446, 5.1 and 6).
 const HANDSHAKE_FAILURE: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
 
-/// What a controller without encryption is told by an agent with TLS.
+/// Answer of an agent with TLS to a controller without encryption.
 const WANTS_TLS: &str =
     "this agent was started with --tls-cert: --agent-tls-ca, --agent-tls-cert and --agent-tls-key are wanted";
 
 /// Most bytes that are read of a peer which is hung up on.
 const FAREWELL_BYTES_MAX: usize = 256 << 10;
 
-/// How long to wait when the system gives no connection, because there are too many already.
+/// Pause after the system gave no connection, because there are too many already.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The peer that made a request.

@@ -26,14 +26,14 @@ use pummel_report::snapshot::{SharedSnapshot, Snapshot};
 
 use crate::program::Program;
 
-/// How often a member that waits looks whether it is to stop.
+/// Pause between two looks of a waiting member whether it is to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long before its beginning a phase is handed to the engine, which then waits whatever comes. Until then the member
+/// Time before its beginning at which a phase is handed to the engine, which then waits whatever comes. Until then the member
 /// looks whether it is to stop.
 const HAND_OVER_NS: Nanos = SECOND;
 
-/// What a member runs: a plan, and its share of it.
+/// Task of a member: a plan, and its share of it.
 #[derive(Debug)]
 pub struct MemberTask {
     /// The program that runs the part.
@@ -42,7 +42,7 @@ pub struct MemberTask {
     pub plan: ValidPlan,
     /// The clients of the plan that are in this process.
     pub part: ProcessShare,
-    /// What the controller wants beside the figures.
+    /// Data that the controller wants beside the figures.
     pub wants: Wants,
     /// The inputs of the run that are not in the plan.
     pub inputs: Inputs,
@@ -57,7 +57,7 @@ pub struct MemberTask {
 pub enum MemberEvent {
     /// The order can be followed; nothing was begun yet.
     Accepted,
-    /// It cannot.
+    /// The member cannot follow the order.
     Refused {
         /// Why, as a sentence without its full stop.
         why: String,
@@ -66,34 +66,34 @@ pub enum MemberEvent {
     },
     /// Everything is ready for a phase.
     Ready {
-        /// Which.
+        /// Index of the phase.
         phase: u32,
-        /// What the phase before it stored here; nothing of nothing where that was no load.
+        /// Records that the phase before it stored here; nothing of nothing where that was no load.
         loaded: Loaded,
     },
     /// A phase has begun.
     Began(u32),
     /// A phase is over on the member.
     PhaseOver {
-        /// Which.
+        /// Index of the phase.
         phase: u32,
-        /// How late the last worker of the member had begun it, in nanoseconds.
+        /// Delay in nanoseconds with which the last worker of the member had begun it.
         late_ns: Nanos,
     },
     /// The member's part of a slice.
     Slice(Box<Parcel>),
     /// The member's part of a tick, in a phase whose end the controller finds.
     Tick {
-        /// Which phase.
+        /// Index of the phase.
         phase: u32,
         /// Counts and response times.
         part: Box<Parcel>,
     },
     /// Requests; their times are relative to the beginning of the first measured phase.
     Rows(Vec<Row>),
-    /// How far a phase is.
+    /// Progress of a phase.
     Progress {
-        /// Which.
+        /// Index of the phase.
         phase: u32,
         /// Requests that have ended.
         ended: u64,
@@ -104,17 +104,17 @@ pub enum MemberEvent {
     Notice(String),
     /// The run is over.
     End {
-        /// What was measured.
+        /// Measurement of the member.
         measurement: Box<Measurement>,
         /// The end that the member's own process put to the run; `None` where the run went on until it was over, or until
         /// the controller stopped it.
         cut_short: Option<CutShort>,
     },
-    /// It did not begin.
+    /// The run did not begin.
     Failed(String),
     /// The member is lost.
     Lost {
-        /// What happened.
+        /// Description of the loss.
         why: String,
         /// The time since it was last heard of, in nanoseconds.
         silent_ns: Nanos,

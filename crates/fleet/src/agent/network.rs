@@ -24,7 +24,7 @@ impl Network {
         ]
     }
 
-    /// Every address.
+    /// Every address there is.
     pub fn any() -> Vec<Network> {
         vec![
             Network { address: IpAddr::from([0; 4]), bits: 0 },

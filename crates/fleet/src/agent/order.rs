@@ -1,4 +1,4 @@
-//! What an order asks of an agent, and whether the agent does it.
+//! An order of a controller: its checks, and the task that it becomes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -156,7 +156,7 @@ fn password_for(
     }
 }
 
-/// What reads the files of a plan from what is in them.
+/// Reader of a plan's files from their contents.
 fn reader_of(contents: HashMap<String, Vec<u8>>) -> Arc<FileReader> {
     Arc::new(move |path| contents.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into()))
 }

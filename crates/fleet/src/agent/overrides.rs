@@ -1,18 +1,18 @@
-//! What an agent decides in place of a plan, and what it says of an order.
+//! Settings that an agent decides in place of a plan, and its lines about an order.
 
 use pummel_logic::plan::Plan;
 use pummel_logic::plan::share::ProcessShare;
 
-/// What an agent decides in place of a plan, where its command line is mutilate's; 0 and empty where the plan decides.
+/// Settings that an agent decides in place of a plan, where its command line is mutilate's; 0 and empty where the plan decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalOverrides {
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
-    /// How many times the rate of others it takes.
+    /// Factor by which the agent's rate exceeds that of others.
     pub weight: u32,
     /// Its connections, in place of those of the controller's command line.
     pub measure_connections: u32,
-    /// It never spins.
+    /// The agent sleeps where others spin.
     pub blocking: bool,
     /// CPUs for its threads, in place of those of the plan.
     pub cpus: Vec<usize>,

@@ -21,16 +21,16 @@ use crate::program::Program;
 /// Most connections at one time: a controller needs one, and others only ask who holds the agent.
 pub const PEERS_MAX: usize = 64;
 
-/// How long a connection may take to its first request: for TLS, the preface of HTTP/2, and the request itself.
+/// Longest time of a connection to its first request: for TLS, the preface of HTTP/2, and the request itself.
 pub const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// How long a peer that showed neither token nor certificate, such as a probe of health, may be silent between requests.
+/// Longest silence between requests of a peer that showed neither token nor certificate, such as a probe of health.
 const STRANGER_SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// How long a controller may be silent between requests.
+/// Longest silence of a controller between requests.
 const CONTROLLER_SILENCE_MAX: Duration = Duration::from_secs(600);
 
-/// What a peer has done so far, from the least useful to the most.
+/// Standing of a peer by what it has done so far, from the least useful to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Standing {
     /// No request came.
@@ -92,7 +92,7 @@ struct State {
     standing: Standing,
     /// When the connection was taken, or its last request came.
     heard: Instant,
-    /// How often the peer holds the agent: once, or for a moment twice while a second session of it is turned away.
+    /// Number of times that the peer holds the agent: once, or for a moment twice while a second session of it is turned away.
     holds: u32,
     /// Set when the connection is to be closed, whatever the peer says.
     closing: Option<Closing>,
@@ -270,7 +270,7 @@ struct Candidate {
     number: u64,
 }
 
-/// What counts as one address: an address of IPv4, or the first 64 bits of one of IPv6, of which a machine may have all.
+/// Network that counts as one address: an address of IPv4, or the first 64 bits of one of IPv6, of which a machine may have all.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::from((u128::from(address) >> 64 << 64).to_be_bytes()),
@@ -283,7 +283,7 @@ fn network_of(address: IpAddr) -> IpAddr {
 pub struct Place {
     peers: Arc<Peers>,
     number: u64,
-    /// The connection.
+    /// Peer of the connection.
     pub peer: Arc<Peer>,
 }
 

@@ -1,4 +1,4 @@
-//! What an agent allows: the controllers that it serves, the servers that it sends load to, the files that it reads.
+//! Policy of an agent: the controllers that it serves, the servers that it sends load to, the files that it reads.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct AccessPolicy {
     pub targets: Vec<Network>,
     /// The files that the agent reads for a plan that names them.
     pub files: AllowedFiles,
-    /// What a plan may take of the agent's machine.
+    /// Limits of what a plan may take of the agent's machine.
     pub limits: Limits,
     /// For options of `pummel agent` what stands in their place on the command line that the agent was started by.
     pub option_names: &'static [(&'static str, &'static str)],

@@ -49,7 +49,7 @@ fn build_words(build: &v2::Build) -> String {
     format!("pummel {version} (commit {commit}, sources {sources})")
 }
 
-/// How often each side says that it is still there, at least.
+/// Longest time between two words of a side that say that it is still there.
 pub const BEAT: Duration = Duration::from_millis(250);
 
 /// An end that says nothing for so long is gone: short enough that a loss is known, and a job ended, within 3 s.

@@ -1,4 +1,4 @@
-//! What an agent says of the peers that it turned away: a line for each, and a number where they are too many.
+//! Lines of an agent about peers that it turned away: one for each, and a number where they are too many.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -25,11 +25,11 @@ struct Written {
     left_out: u64,
 }
 
-/// What becomes of a line.
+/// Treatment of a line.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Written,
-    /// It is the first that is left out: their number is due when the window ends.
+    /// The line is the first that is left out: their number is due when the window ends.
     FirstLeftOut,
     LeftOut,
 }

@@ -37,22 +37,22 @@ const OPEN_MESSAGE_BYTES_MAX: usize = 4 << 10;
 /// Streams of one connection at one time. A controller has one for its run and one for a question.
 const STREAMS_MAX: u32 = 8;
 
-/// What the headers of a call may have at most, in bytes.
+/// Most bytes of the headers of a call.
 const HEADERS_MAX: u32 = 16 * 1024;
 
-/// How often to look whether the agent is to end.
+/// Pause between two looks whether the agent is to end.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// What an agent's own command line says.
+/// Settings of an agent's own command line.
 #[derive(Debug)]
 pub struct AgentConfig {
     /// The address that it listens on.
     pub listen: SocketAddr,
     /// The controllers that it serves, and what it does for them.
     pub policy: AccessPolicy,
-    /// What it decides in place of a plan.
+    /// Settings that the agent decides in place of a plan.
     pub overrides: LocalOverrides,
-    /// What it says of the orders that it follows.
+    /// Lines about the orders that the agent follows.
     pub on_order: Option<OrderLog>,
     /// State that the agent's metrics show; `None` if it serves no metrics.
     pub snapshot: Option<SharedSnapshot>,
@@ -148,7 +148,7 @@ fn caller<T>(request: &Request<T>) -> Result<Arc<Peer>, Status> {
     caller.map(|caller| Arc::clone(&caller.peer)).ok_or_else(|| Status::internal("no address"))
 }
 
-/// The service.
+/// The service of an agent.
 #[derive(Debug)]
 struct AgentService {
     program: Program,

@@ -49,7 +49,7 @@ pub(super) struct AgentSession {
     pub(super) events: mpsc::Sender<Result<v2::Event, Status>>,
 }
 
-/// How long a controller has been silent, as far as the agent was there to hear it.
+/// Silence of a controller, as far as the agent was there to hear it.
 #[derive(Clone, Copy, Debug)]
 struct Silence {
     /// Since when nothing was heard, later by the time in which the agent stood still.
@@ -66,7 +66,7 @@ impl Silence {
         Silence { since: now, looked: now }
     }
 
-    /// How long the silence has been when it is looked at again.
+    /// Length of the silence when it is looked at again.
     fn at(&mut self, now: Instant) -> Duration {
         let unlooked = now.duration_since(self.looked);
         if unlooked > STANDSTILL {

@@ -45,7 +45,7 @@ const SILENT_BEATS_MAX: u32 = (PATIENCE.as_millis() / BEAT.as_millis()) as u32;
 /// one is asked. The whole attempt takes as many round trips as it needs.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// How long a peer that does not speak gRPC may take to greet.
+/// Longest time in which a peer that does not speak gRPC may greet.
 const GREETING: Duration = Duration::from_millis(500);
 
 /// The pause between two attempts.
@@ -54,7 +54,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Number of questions for an agent's clocks before a run, where they are answered soon enough.
 const QUESTIONS: usize = 16;
 
-/// How often an agent is asked for its clocks while a run goes on.
+/// Time between two questions for an agent's clocks while a run goes on.
 const CLOCK: Duration = Duration::from_secs(1);
 
 /// Most commands that wait to be sent.
@@ -89,7 +89,7 @@ impl Interceptor for TokenHeader {
     }
 }
 
-/// What a controller shows to agents, and which agents it accepts.
+/// Credentials that a controller shows to agents, and the agents that it accepts.
 #[derive(Clone)]
 pub struct Credentials {
     program: Program,
@@ -138,7 +138,7 @@ pub struct AgentLink {
     pub name: String,
     /// The agent's first answer.
     pub hello: v2::HelloReply,
-    /// How far the agent's clocks are from the controller's.
+    /// Difference between the agent's clocks and the controller's.
     pub offset: Arc<Mutex<ClockOffset>>,
     client: Client,
 }
@@ -397,7 +397,7 @@ async fn ask_offset(client: &mut Client) -> Result<ClockOffset, Status> {
 }
 
 impl AgentLink {
-    /// What is known of the agent's clocks now.
+    /// Difference of the agent's clocks as it is known now.
     pub fn offset(&self) -> ClockOffset {
         *self.offset.lock().unwrap_or_else(|broken| broken.into_inner())
     }

@@ -12,7 +12,7 @@ use pummel_measure::uncertainty::{EarlyEnds, lead_ns, tick_ns};
 
 use super::slices::{OPEN_MAX, empty_slice};
 
-/// How much less than the agreed time a member may have measured, in nanoseconds: the clocks of machines drift, and the
+/// Greatest difference in nanoseconds by which a member may have measured less than the agreed time: the clocks of machines drift, and the
 /// estimate of their difference changes during a run.
 const CLOCKS_APART_NS: Nanos = 100 * MILLISECOND;
 

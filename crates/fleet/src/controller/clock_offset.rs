@@ -1,8 +1,8 @@
-//! How far an agent's clocks are from the controller's, by questions and answers over the network.
+//! Difference between the clocks of an agent and of the controller, by questions and answers over the network.
 
 use pummel_logic::time::Nanos;
 
-/// How far the clocks of two machines may drift apart, in parts per million.
+/// Greatest drift between the clocks of two machines, in parts per million.
 const DRIFT_PER_MILLION: u64 = 200;
 
 /// The result of one question: the agent's clocks are ahead of the controller's by the offsets, give or take the error.

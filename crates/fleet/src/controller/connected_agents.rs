@@ -27,7 +27,7 @@ use crate::controller::start_error::StartError;
 use crate::launch::{LaunchError, LaunchRequest, LaunchedAgents};
 use crate::program::Program;
 
-/// How often to look whether the user ends the run while agents are connected.
+/// Pause between two looks whether the user ends the run while agents are connected.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The name of the controller among the members of a run.

@@ -28,11 +28,11 @@ pub(super) enum AgentHandle {
     Agent(UnboundedSender<Told>),
     /// The controller's own process.
     Own {
-        /// What it is to do; `None` once it has begun.
+        /// Task of the member; `None` once it has begun.
         task: Option<Box<MemberTask>>,
-        /// How it is told what to do; `None` until it has begun.
+        /// Control of the member; `None` until it has begun.
         control: Option<MemberControl>,
-        /// Where its events go, with its number among the members.
+        /// Queue of its events, with its number among the members.
         say: EventSender,
         /// Its number among the members.
         number: usize,
@@ -98,14 +98,14 @@ impl AgentHandle {
     }
 }
 
-/// How a member came to its end.
+/// End of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemberOutcome {
-    /// It said what it measured.
+    /// The member said what it measured.
     Ended,
-    /// It could not begin.
+    /// The member could not begin.
     Failed,
-    /// It was lost.
+    /// The member was lost.
     Lost,
 }
 
@@ -117,13 +117,13 @@ pub(super) struct MemberState {
     /// `None` for the controller itself, whose clocks are the controller's.
     link: Option<AgentLink>,
     pub(super) handle: AgentHandle,
-    /// It can follow its order.
+    /// The member can follow its order.
     pub(super) has_accepted: bool,
     /// The phase that it is ready for.
     pub(super) ready: Option<u32>,
-    /// What the phase before the one that it is ready for stored on it.
+    /// Records that the phase before the one that it is ready for stored on it.
     pub(super) loaded: Loaded,
-    /// What it measured, as far as it is compared with what the others measured; `None` before its end.
+    /// Times that it measured, as far as they are compared with those of the others; `None` before its end.
     pub(super) times: Option<ProcessTimes>,
     /// All its slices before this one have come.
     pub(super) next_slice: u64,
@@ -134,7 +134,7 @@ pub(super) struct MemberState {
     /// The slices that have come, added up for the case that the member is lost. They are packed, since there may be very
     /// many members.
     pub(super) sum: Option<Box<Parcel>>,
-    /// How late it began the measured phase, in nanoseconds.
+    /// Delay in nanoseconds with which it began the measured phase.
     pub(super) late_ns: Option<Nanos>,
     /// Requests of the phase under way that have ended, where that phase is not recorded.
     pub(super) ended: u64,
@@ -144,7 +144,7 @@ pub(super) struct MemberState {
     pub(super) heard_at: Nanos,
     /// Its loss; `None` while it is there, and where it stayed to the end.
     pub(super) lost: Option<Lost>,
-    /// What it measured, once that is over: counts, and times by span.
+    /// Figures that it measured, once that is over: counts, and times by span.
     figures: Option<(Counts, [Figures; Span::COUNT])>,
     /// Reasons why its share of the run is not complete.
     pub(super) shortfalls: Vec<MemberReason>,
@@ -188,7 +188,7 @@ impl MemberState {
         self.link.as_ref().map_or(at, |link| link.offset().ours(at))
     }
 
-    /// How well the member's clocks are known, in nanoseconds.
+    /// Greatest error of the member's clocks, in nanoseconds.
     pub(super) fn clock_error_ns(&self) -> Nanos {
         self.link.as_ref().map_or(0, |link| link.offset().error_ns)
     }

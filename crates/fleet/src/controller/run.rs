@@ -31,13 +31,13 @@ use crate::controller::slices::{MergedSlices, empty_measurement, measurement_of}
 use crate::controller::start_error::StartError;
 use crate::controller::timeline::Timeline;
 
-/// How often to look whether the run is to be stopped.
+/// Pause between two looks whether the run is to be stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long agents may take to read and check a plan without a recording.
+/// Longest time in which agents read and check a plan without a recording.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long members may take to come to an end when it is time for it: for their drain, and for the transfer of what they
+/// Longest time in which members come to an end when it is time for it: for their drain, and for the transfer of what they
 /// measured over a slow line.
 const END_TIMEOUT_NS: Nanos = 20_000 * MILLISECOND;
 
@@ -61,11 +61,11 @@ pub(super) struct DistributedRun<'a> {
     watch: &'a mut dyn Watch,
     stop_on_loss: bool,
     timeline: Timeline<'a>,
-    /// What is known slice by slice.
+    /// Figures that are known slice by slice.
     slices: MergedSlices<'a>,
     /// The ends of phases that are found while they go on.
     ends: AgreedEnds<'a>,
-    /// What the members measured that have come to their end.
+    /// Measurements of the members that have come to their end.
     all: Measurement,
     /// Requests of members that were handed to the watch one by one.
     rows: u64,
@@ -81,9 +81,9 @@ pub(super) struct DistributedRun<'a> {
     is_stopped: bool,
     /// When all members have to be through with what they do; `None` where that cannot be known.
     due: Option<Nanos>,
-    /// How long members may take to accept a plan without a recording.
+    /// Longest time in which members accept a plan without a recording.
     accept_timeout: Duration,
-    /// How long members may take to come to an end, in nanoseconds.
+    /// Longest time in which members come to an end, in nanoseconds.
     end_timeout_ns: Nanos,
 }
 
@@ -683,7 +683,7 @@ mod tests {
         plan
     }
 
-    /// So many members with a thread each, and the commands that they get.
+    /// Members with a thread each, and the commands that they get.
     fn members(plan: &Plan, count: u32) -> (Vec<MemberState>, Vec<UnboundedReceiver<Told>>) {
         let member = |number: u32| {
             let clients = plan.groups.iter().map(|_| 0..5).collect();
@@ -900,7 +900,7 @@ mod tests {
         assert_eq!(known(ends), (true, 4_000, true, true), "who leaves with a word has told all");
     }
 
-    /// Keeps notices.
+    /// Keeps the notices of a run.
     struct NoticeWatch(Vec<String>);
 
     impl Watch for NoticeWatch {

@@ -24,7 +24,7 @@ const OPEN_NS: Nanos = 5 * SECOND;
 /// The slices of a run, and the measurement that they make.
 pub(super) struct MergedSlices<'a> {
     plan: &'a Plan,
-    /// What was measured so far. Its status says that the run is not over, since a result that is written before the end
+    /// Measurement so far. Its status says that the run is not over, since a result that is written before the end
     /// may be the last one that is written.
     pub(super) so_far: Measurement,
     /// Slices that not all members have given their part of, by index; at most twice `open_max`.
@@ -121,7 +121,7 @@ impl<'a> MergedSlices<'a> {
     }
 }
 
-/// What a lost member had said of the measured phase, of which `sum` has all slices.
+/// Part of a lost member in the measured phase, of which `sum` has all slices.
 pub(super) fn measurement_of(sum: Option<Box<Parcel>>, plan: &Plan) -> Measurement {
     let mut measurement = empty_measurement(plan);
     if let Some(sum) = sum {

@@ -24,11 +24,11 @@ pub use watchdog::{Watchdog, first_line};
 /// The agents that are wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchRequest<'a> {
-    /// Where they are started.
+    /// Place where they are started.
     pub spec: &'a LaunchSpec,
     /// The only files of their machines that they read for a plan.
     pub files: &'a BTreeSet<String>,
-    /// How long a host may take to show a sign of progress.
+    /// Longest time of a host without a sign of progress.
     pub patience: Duration,
 }
 

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How often a sign of life goes to what the program started; it takes a silence of [`SILENCE_MAX`] for our end.
+/// Time between two signs of life to what the program started; it takes a silence of [`SILENCE_MAX`] for our end.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// How long an agent that was launched waits for a sign of life of its controller before it ends.
+/// Longest silence of its controller after which an agent that was launched ends.
 pub const SILENCE_MAX: Duration = Duration::from_secs(20);
 
-/// How long a program may take to end after it was asked to.
+/// Longest time in which a program ends after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Bytes that are written at once of what a program is given, each a proof that it goes on.
@@ -39,7 +39,7 @@ pub enum ProcessEvent {
     StdoutEnded,
 }
 
-/// What a program is given on its standard input.
+/// Standard input of a program.
 enum StdinData {
     Bytes(Arc<[u8]>),
     /// From now on, a sign of life now and then.
@@ -52,14 +52,14 @@ pub struct ChildProcess {
     child: Child,
     events: Receiver<ProcessEvent>,
     stdin_data: Option<Sender<StdinData>>,
-    /// What it started watches its standard input, and ends by itself when that does.
+    /// Processes that it started watch its standard input, and end by themselves when that does.
     is_watched: bool,
 }
 
 impl ChildProcess {
     /// Starts a program whose standard input stays open until [`ChildProcess::release`].
     ///
-    /// It is in a process group of its own: Ctrl-C at the terminal is for the controller, which then ends its agents in
+    /// The process is in a process group of its own: Ctrl-C at the terminal is for the controller, which then ends its agents in
     /// good order.
     ///
     /// # Errors

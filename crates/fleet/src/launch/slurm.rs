@@ -13,7 +13,7 @@ use crate::launch::launched::{LaunchError, LaunchedAgent, LaunchedAgents, random
 use crate::launch::process::{ChildProcess, SILENCE_MAX};
 use crate::launch::wait::{LaunchOptions, MARK, Stopped, Wait, address_of, lines_of};
 
-/// What runs on each node. Its words are our program, how long the agent bears silence, how many nodes there are, `NODE=ADDRESS`
+/// Script that runs on each node. Its words are our program, how long the agent bears silence, how many nodes there are, `NODE=ADDRESS`
 /// of every node, and an option `--allow-file` for each file that the plan names.
 const SCRIPT: &str = r#"echo "pummel: node $SLURMD_NODENAME"; s=$1; n=$2; shift 2; while [ "$n" -gt 0 ]; do case $1 in "$SLURMD_NODENAME="*) a=${1#*=};; esac; n=$((n-1)); shift; done; if [ -x "$0" ]; then "$0" agent --listen "$a:0" --token-file - --exit-with-stdin="$s" "$@"; echo "pummel: end it ended with status $?"; else echo "pummel: end there is no $0; a program on a file system that all nodes share is wanted"; fi"#;
 
@@ -153,7 +153,7 @@ fn listening(
     Ok(table.addresses.into_iter().flatten().collect())
 }
 
-/// Which nodes have answered, and where their agents listen.
+/// Nodes that have answered, and where their agents listen.
 struct NodeTable<'a> {
     nodes: &'a [Node],
     /// Of each task of the step, the index of its node: the step may order them in its own way.
@@ -162,7 +162,7 @@ struct NodeTable<'a> {
     addresses: Vec<Option<SocketAddr>>,
 }
 
-/// What a line of `srun --label` meant.
+/// Meaning of a line of `srun --label`.
 #[derive(Debug, PartialEq, Eq)]
 enum LineMeaning {
     Nothing,

@@ -28,10 +28,10 @@ const AT_ONCE_MAX: usize = 8;
 /// A path of a socket may have 107 bytes (unix(7)), of which ssh takes 17 for a name that it uses for a moment.
 const FOLDER_BYTES_MAX: usize = 80;
 
-/// How often a port that was free is found taken before this is given up.
+/// Number of attempts in which a port that was free is found taken.
 const PORT_TRIALS: u32 = 5;
 
-/// What runs on the host: finds this program there, or asks for it, and becomes the agent.
+/// Script that runs on the host: finds this program there, or asks for it, and becomes the agent.
 ///
 /// Its words are the sum, the size, the version and the platform of the program, how long the agent bears silence, and an
 /// option `--allow-file` for each file that the plan names. It is one line without quotation marks, exclamation marks and
@@ -79,7 +79,7 @@ pub(super) fn launch(
     gather(hosts, results)
 }
 
-/// What became of a host: an agent, with the connection that it hangs on, or a reason why not.
+/// Outcome of a host: an agent, with the connection that it hangs on, or a reason why not.
 type Outcome = Result<(LaunchedAgent, ChildProcess), Stopped>;
 
 /// The hosts are named by their index.
@@ -183,7 +183,7 @@ fn free_port() -> io::Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
 
-/// What a shell of any kind is told on the host, where the agent reads these files.
+/// Command for a shell of any kind on the host, where the agent reads these files.
 ///
 /// # Errors
 /// Returns the file whose name shells do not agree about.

@@ -11,19 +11,19 @@ use crate::launch::process::{ChildProcess, ProcessEvent};
 /// The first words of every line that our scripts say to the launch; lines before the first are a greeting of the machine.
 pub(super) const MARK: &str = "pummel: ";
 
-/// What an agent says on standard output when it can be reached, before the address.
+/// Words before the address that an agent says on standard output when it can be reached.
 const READY: &str = "listening on ";
 
-/// How long a program may take from its last word to its end.
+/// Longest time of a program from its last word to its end.
 const WINDING_UP: Duration = Duration::from_secs(1);
 
-/// How often a wait looks whether it is still wanted.
+/// Pause between two looks of a wait whether it is still wanted.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How a launch waits, and what it tells.
+/// Options of a launch: how it waits, and what it tells.
 #[derive(Clone, Copy)]
 pub(super) struct LaunchOptions<'a> {
-    /// How long a host may take to show a sign of progress.
+    /// Longest time of a host without a sign of progress.
     pub(super) patience: Duration,
     /// The only files of their machines that the agents read for a plan.
     pub(super) files: &'a BTreeSet<String>,
@@ -79,12 +79,12 @@ impl<'a> Wait<'a> {
         self.with_last_words(format!("did not answer within {} s", self.options.patience.as_secs_f64()))
     }
 
-    /// How the process ended, which has just fallen silent.
+    /// End of the process, which has just fallen silent.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.process.ended(Instant::now() + WINDING_UP)
     }
 
-    /// How the process ended that was not to end, with its last words.
+    /// End of the process that was not to end, with its last words.
     pub(super) fn unexpected_end(&mut self, program: &str) -> Stopped {
         let how = match self.ended() {
             Some(status) => format!("{program} ended with {status}"),

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 /// A longer line is no token.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// How an agent learns that it is not needed any more.
+/// Watchdog by which an agent learns that it is not needed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watchdog {
     /// Standard input has ended.
