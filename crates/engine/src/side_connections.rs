@@ -14,7 +14,7 @@ use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
 use crate::backend::{Backend, Close, ConnId, Event};
 use crate::resolve::Server;
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 
 /// Longest wait after which a caller can look whether it is to go on, in nanoseconds.
 const LOOK_NS: Nanos = 10 * MILLISECOND;
@@ -92,7 +92,7 @@ enum Happened {
     Opened,
     Received(Vec<u8>, Nanos),
     Writable,
-    Closed(Reason),
+    Closed(CloseReason),
     Late,
 }
 
@@ -113,9 +113,9 @@ pub enum SideEvent {
 #[derive(Debug)]
 pub enum Failure {
     /// No address of the server took the connection; the reason of the last one.
-    NotOpened(Reason),
+    NotOpened(CloseReason),
     /// The connection broke, or was closed by the server.
-    Lost(Reason),
+    Lost(CloseReason),
     /// The server refused the login.
     Refused(HandshakeRefused),
     /// The server sent more than is kept.
@@ -377,7 +377,7 @@ impl SideConnections {
     }
 
     /// Takes in the end of a connection. One that was not opened is tried at the next address.
-    fn closed(&mut self, number: usize, reason: Reason) -> Option<SideEvent> {
+    fn closed(&mut self, number: usize, reason: CloseReason) -> Option<SideEvent> {
         let side = &mut self.sides[number];
         let was_opening = matches!(side.state, State::Opening);
         let received = side.forget();
@@ -405,7 +405,7 @@ impl SideConnections {
             State::Open => Some(SideEvent::Late),
             State::Opening | State::Handshake(_) => {
                 with_backend!(&mut self.backend, backend => backend.close(side.id(number), Close::Fin));
-                self.closed(number, Reason::new(Fault::Timeout, 0))
+                self.closed(number, CloseReason::new(Fault::Timeout, 0))
             }
         }
     }

@@ -19,7 +19,7 @@ use pummel_engine::sys::raise_descriptor_limit;
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 use rustls::{ServerConfig, ServerConnection};
 
 use authority::{Authority, Secured};
@@ -558,7 +558,7 @@ struct Seen {
     times: Vec<(Option<Nanos>, Nanos)>,
     /// Whether the connection takes bytes.
     writable: bool,
-    closed: Option<Reason>,
+    closed: Option<CloseReason>,
 }
 
 /// A backend, and a check of every event that it hands over.
@@ -740,7 +740,7 @@ fn data_comes_before_the_orderly_close_behind_it(world: &mut impl World) {
     client.send_all(conn, b"x");
     client.until(|client| client.seen[&conn].closed.is_some());
     assert!(client.seen[&conn].received == parting_words());
-    assert_eq!(client.seen[&conn].closed, Some(Reason::new(Fault::Closed, 0)));
+    assert_eq!(client.seen[&conn].closed, Some(CloseReason::new(Fault::Closed, 0)));
 }
 
 fn a_reset_is_told_as_one(world: &mut impl World) {

@@ -17,7 +17,7 @@ use pummel_logic::plan::{self, Clock, Plan, Socket, TlsOptions, Wait};
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::{Measurement, Status};
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 use rustls::ServerConfig;
 use rustls::version::{TLS12, TLS13};
 
@@ -117,7 +117,7 @@ impl Client {
     }
 
     /// Opens, sends, waits until `len` bytes have come, and closes; or returns the reason why not.
-    fn talk(&mut self, target: &Target, message: &[u8], len: usize) -> Result<Vec<u8>, Reason> {
+    fn talk(&mut self, target: &Target, message: &[u8], len: usize) -> Result<Vec<u8>, CloseReason> {
         self.generation += 1;
         let conn = ConnId { slot: 0, generation: self.generation };
         self.tls.open(conn, target);
@@ -142,7 +142,7 @@ impl Client {
         end.map_or(Ok(received), Err)
     }
 
-    fn echo(&mut self, server: &Listening) -> Result<Vec<u8>, Reason> {
+    fn echo(&mut self, server: &Listening) -> Result<Vec<u8>, CloseReason> {
         self.talk(&server.target(), b"hello", 5)
     }
 }

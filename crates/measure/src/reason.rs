@@ -114,7 +114,7 @@ pub enum Reason {
         why: Option<Why>,
     },
     /// The warm-up was to last until the first eviction, and no server tells how many records it evicted.
-    EvictionsUntold {
+    EvictionsUnreported {
         /// Reason of the server that was asked last.
         what: String,
     },
@@ -335,7 +335,7 @@ impl Reason {
             Reason::NotBegun { what }
             | Reason::WorkerFailed { what }
             | Reason::NoRoom { what, .. }
-            | Reason::EvictionsUntold { what }
+            | Reason::EvictionsUnreported { what }
             | Reason::TraceUnread { what } => vec![what],
             Reason::RequestsFailed(failed) => failed.what.iter_mut().collect(),
             Reason::Unstored(Unstored { why, .. })

@@ -11,7 +11,7 @@ use crate::connections::TroubleKind;
 
 /// Why a connection was closed or could not be opened: the class that results count, and the system's error number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reason {
+pub struct CloseReason {
     /// The class that results count.
     pub fault: Fault,
     /// The system's error number (`errno`); 0 for an orderly close.
@@ -22,10 +22,10 @@ pub struct Reason {
     pub kind: Option<TroubleKind>,
 }
 
-impl Reason {
+impl CloseReason {
     /// A reason without words of its own.
-    pub const fn new(fault: Fault, errno: i32) -> Reason {
-        Reason { fault, errno, words: None, kind: None }
+    pub const fn new(fault: Fault, errno: i32) -> CloseReason {
+        CloseReason { fault, errno, words: None, kind: None }
     }
 }
 
@@ -33,9 +33,9 @@ impl Reason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// The connection could not be opened.
-    NotOpened(Reason),
+    NotOpened(CloseReason),
     /// The connection broke, or was closed by the peer.
-    Lost(Reason),
+    Lost(CloseReason),
     /// The peer sent bytes that the protocol does not allow: a description, the first of these bytes, and whether they are the first
     /// on their connection.
     Malformed(&'static str, Vec<u8>, bool),
@@ -78,11 +78,11 @@ impl Trouble {
     /// sends it before it closes a connection; the message then answers the first request, if one was sent by then.
     pub fn after<'a>(self, mut errors: impl Iterator<Item = &'a [u8]>) -> Trouble {
         match self {
-            Trouble::Lost(reason @ Reason { words: None, .. }) => {
+            Trouble::Lost(reason @ CloseReason { words: None, .. }) => {
                 let said = errors.find(|error| says_full(error));
                 let words = said.map(|error| Arc::from(full(error)));
                 let kind = said.map(|_| TroubleKind::Full).or(reason.kind);
-                Trouble::Lost(Reason { words, kind, ..reason })
+                Trouble::Lost(CloseReason { words, kind, ..reason })
             }
             other => other,
         }
@@ -108,8 +108,8 @@ fn full(said: &[u8]) -> String {
 impl fmt::Display for Trouble {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::NotOpened(Reason { words: Some(words), .. })
-            | Trouble::Lost(Reason { words: Some(words), .. }) => to.write_str(words),
+            Trouble::NotOpened(CloseReason { words: Some(words), .. })
+            | Trouble::Lost(CloseReason { words: Some(words), .. }) => to.write_str(words),
             Trouble::NotOpened(reason) | Trouble::Lost(reason) => match (reason.errno, reason.fault) {
                 (0, Fault::Timeout) => to.write_str("the server did not answer in time"),
                 (0, _) => to.write_str("the server closed the connection"),
@@ -131,7 +131,7 @@ impl fmt::Display for Trouble {
 }
 
 /// Kind of the failure of a connection for this reason.
-fn kind_of(reason: &Reason) -> TroubleKind {
+fn kind_of(reason: &CloseReason) -> TroubleKind {
     if let Some(kind) = reason.kind {
         return kind;
     }
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn each_trouble_has_a_kind() {
-        let not_opened = |fault, errno| Trouble::NotOpened(Reason::new(fault, errno));
+        let not_opened = |fault, errno| Trouble::NotOpened(CloseReason::new(fault, errno));
         let sent = |bytes: &[u8], is_greeting| Trouble::malformed(Malformed("a reason"), bytes, is_greeting);
         let kind = Some(TroubleKind::Tls(TlsTrouble::Slow));
         let rows = [
@@ -205,10 +205,10 @@ mod tests {
             (not_opened(Fault::Timeout, libc::ETIMEDOUT), TroubleKind::NotTaken),
             (not_opened(Fault::Closed, libc::EHOSTUNREACH), TroubleKind::Unreachable),
             (not_opened(Fault::Closed, libc::EMFILE), TroubleKind::Other),
-            (Trouble::Lost(Reason::new(Fault::Closed, 0)), TroubleKind::Closed),
-            (Trouble::Lost(Reason::new(Fault::Reset, libc::ECONNRESET)), TroubleKind::Reset),
+            (Trouble::Lost(CloseReason::new(Fault::Closed, 0)), TroubleKind::Closed),
+            (Trouble::Lost(CloseReason::new(Fault::Reset, libc::ECONNRESET)), TroubleKind::Reset),
             (
-                Trouble::NotOpened(Reason { kind, ..Reason::new(Fault::Timeout, 0) }),
+                Trouble::NotOpened(CloseReason { kind, ..CloseReason::new(Fault::Timeout, 0) }),
                 TroubleKind::Tls(TlsTrouble::Slow),
             ),
             (sent(b"\x15\x03\x03", true), TroubleKind::SpeaksTls),
@@ -222,14 +222,14 @@ mod tests {
         for (trouble, kind) in rows {
             assert_eq!(trouble.kind(), kind, "{trouble}");
         }
-        let full = Trouble::Lost(Reason::new(Fault::Closed, 0))
+        let full = Trouble::Lost(CloseReason::new(Fault::Closed, 0))
             .after([&b"ERR max number of clients reached"[..]].into_iter());
         assert_eq!(full.kind(), TroubleKind::Full);
     }
 
     #[test]
     fn a_wrong_source_is_told_from_one_without_a_free_port() {
-        let of = |errno| Trouble::NotOpened(Reason::new(Fault::Closed, errno)).to_string();
+        let of = |errno| Trouble::NotOpened(CloseReason::new(Fault::Closed, errno)).to_string();
         assert!(of(libc::EADDRINUSE).starts_with("no local port is free; --linger 0 gives"), "{}", of(98));
         assert_eq!(of(libc::EADDRNOTAVAIL), "the address of --source is not one of this machine");
     }
@@ -263,7 +263,7 @@ mod tests {
             );
             assert!(told.contains(words.trim_end()), "{told}");
         }
-        let lost = || Trouble::Lost(Reason::new(Fault::Closed, 0));
+        let lost = || Trouble::Lost(CloseReason::new(Fault::Closed, 0));
         let errors = [&b"SERVER_ERROR busy"[..], b"ERROR Too many open connections"];
         let told = lost().after(errors.into_iter()).to_string();
         assert!(told.starts_with("the server takes no more connections (memcached -c"), "{told}");

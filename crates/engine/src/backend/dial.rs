@@ -8,7 +8,7 @@ use pummel_logic::plan::Socket;
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_measure::churn::ConnectionFailure;
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 
 use super::transmit::TransmitStamps;
 use super::{ConnId, Target};
@@ -214,7 +214,7 @@ pub fn connect_progress(socket: BorrowedFd<'_>, bits: u32) -> ConnectProgress {
 }
 
 /// The class of a connection's failure, as runs with churning clients count it.
-pub fn failure_of(reason: &Reason) -> ConnectionFailure {
+pub fn failure_of(reason: &CloseReason) -> ConnectionFailure {
     match reason.errno {
         0 if reason.fault == Fault::Timeout => ConnectionFailure::Timeout,
         libc::ETIMEDOUT => ConnectionFailure::Unreachable,
@@ -228,7 +228,7 @@ pub fn failure_of(reason: &Reason) -> ConnectionFailure {
 }
 
 /// The reason that stands for an error number of a connection.
-pub fn reason(errno: i32) -> Reason {
+pub fn reason(errno: i32) -> CloseReason {
     let fault = match errno {
         // No server listens under a path that does not exist, either.
         libc::ECONNREFUSED | libc::ENOENT => Fault::Refused,
@@ -236,5 +236,5 @@ pub fn reason(errno: i32) -> Reason {
         libc::ETIMEDOUT => Fault::Timeout,
         _ => Fault::Closed,
     };
-    Reason::new(fault, errno)
+    CloseReason::new(fault, errno)
 }

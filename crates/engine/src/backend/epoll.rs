@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 
 use super::dial::reason;
 use super::sockets::{BLOCKED, CARD, DATAGRAMS, STAMPED, Shortfall, Slot, SlotState, Sockets, TRANSMITS};
@@ -91,7 +91,7 @@ enum ReadEnd {
     /// The socket may have more bytes.
     Some,
     /// The stream is over.
-    End(Reason),
+    End(CloseReason),
 }
 
 impl Epoll {
@@ -290,7 +290,7 @@ impl Epoll {
     }
 
     /// Frees the slot of a connection and hands over its end.
-    fn end(&mut self, conn: ConnId, reason: Reason, on: &mut impl FnMut(ConnId, Event<'_>)) {
+    fn end(&mut self, conn: ConnId, reason: CloseReason, on: &mut impl FnMut(ConnId, Event<'_>)) {
         self.sockets.slots[conn.slot as usize].free();
         on(conn, Event::Closed(reason));
     }
@@ -631,7 +631,7 @@ mod tests {
             Event::Closed(reason) => closed = Some(reason),
             other => panic!("{other:?}"),
         });
-        assert_eq!(closed, Some(Reason::new(Fault::Closed, libc::EADDRNOTAVAIL)));
+        assert_eq!(closed, Some(CloseReason::new(Fault::Closed, libc::EADDRNOTAVAIL)));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use pummel_logic::time::Nanos;
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 
 pub use self::transmit::{Mark, TransmitStamp};
 
@@ -110,7 +110,7 @@ pub enum Event<'a> {
     Writable,
     /// The connection broke, was closed by the peer, or could not be opened. The slot is free, and no more events come
     /// for this id.
-    Closed(Reason),
+    Closed(CloseReason),
 }
 
 /// A kernel interface, or a simulation of one. Three exist (epoll, io_uring, and a simulation for tests), and all pass

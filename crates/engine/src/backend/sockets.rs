@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use pummel_logic::plan::{Clock, Socket};
 use pummel_logic::time::Nanos;
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 
 use super::dial::{self, ConnectProgress, SocketStamps, UnixRetries, reason};
 use super::stamps::Stamps;
@@ -67,7 +67,7 @@ impl Slot {
     }
 
     /// The reason of the connection's end by the error that is kept in the slot.
-    pub fn reason(&self) -> Reason {
+    pub fn reason(&self) -> CloseReason {
         reason(i32::from(self.errno))
     }
 
@@ -80,7 +80,7 @@ impl Slot {
     }
 }
 
-/// Reason that kept a socket from taking all the bytes that it was offered.
+/// CloseReason that kept a socket from taking all the bytes that it was offered.
 pub enum Shortfall {
     /// Nothing: the socket took all of them.
     None,
@@ -193,7 +193,7 @@ impl Sockets {
     ///
     /// # Errors
     /// Returns why the connection could not be opened.
-    pub fn finish_connect(&mut self, conn: ConnId, bits: u32) -> Result<bool, Reason> {
+    pub fn finish_connect(&mut self, conn: ConnId, bits: u32) -> Result<bool, CloseReason> {
         let slot = &mut self.slots[conn.slot as usize];
         let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else { return Err(slot.reason()) };
         match dial::connect_progress(fd.as_fd(), bits) {

@@ -33,7 +33,7 @@ use crate::resolve::Server;
 use crate::sys::{self, CpuTime};
 use crate::worker::message_sender::QueuedMessage;
 use crate::worker::messages::{LoadEnd, PhaseEnd, WorkerEnd, WorkerMessage};
-use pummel_measure::trouble::Reason as EndReason;
+use pummel_measure::trouble::CloseReason;
 
 /// Interval at which the collecting thread checks whether the run is to be stopped.
 const WATCH: Duration = Duration::from_millis(20);
@@ -485,7 +485,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
         (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
         if let Some(what) = self.unreported.take() {
-            self.measurement.mark(Status::Partial, Reason::EvictionsUntold { what });
+            self.measurement.mark(Status::Partial, Reason::EvictionsUnreported { what });
         }
         let trouble = self.trouble.as_ref();
         self.measurement.connections.trouble =
@@ -537,7 +537,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         let context = self.context;
         let loads_ended = (0..context.plan.phases.len()).filter(|&phase| self.ends.is_over(phase));
         let name = |server: u32| context.host.servers[server as usize].name().to_string();
-        let refused = |errno| Trouble::NotOpened(EndReason::new(Fault::Closed, errno)).to_string();
+        let refused = |errno| Trouble::NotOpened(CloseReason::new(Fault::Closed, errno)).to_string();
         let silent = |silence: &PhaseSilence| SilentServer {
             server: name(silence.server),
             silent_ns: silence.silent_ns,

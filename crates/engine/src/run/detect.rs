@@ -9,7 +9,7 @@ use pummel_logic::plan::{Protocol, Socket, TlsOptions};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 use pummel_measure::connections::TroubleKind;
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 use pummel_measure::trouble::Trouble;
 
 use super::error::RunError;
@@ -171,7 +171,7 @@ fn unreachable(server: &str, why: impl fmt::Display) -> Undetected {
 }
 
 /// A server to which no connection could be opened.
-fn not_opened(server: &str, reason: Reason) -> Undetected {
+fn not_opened(server: &str, reason: CloseReason) -> Undetected {
     let trouble = Trouble::NotOpened(reason);
     Undetected::Unreachable { server: server.to_owned(), kind: trouble.kind(), why: trouble.to_string() }
 }

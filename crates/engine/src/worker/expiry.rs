@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_measure::connections::{TlsTrouble, TroubleKind};
-use pummel_measure::trouble::{Reason, Trouble};
+use pummel_measure::trouble::{CloseReason, Trouble};
 
 use crate::backend::{Backend, Close};
 use crate::worker::connections::ConnectionState;
@@ -80,7 +80,7 @@ fn give_up<C: Codec>(
     backend.close(id, Close::Fin);
     if opening_since.is_some() {
         let kind = words.is_some().then_some(TroubleKind::Tls(TlsTrouble::Slow));
-        let reason = Reason { words, kind, ..Reason::new(Fault::Timeout, 0) };
+        let reason = CloseReason { words, kind, ..CloseReason::new(Fault::Timeout, 0) };
         return population.handle_closed(state, slot, reason, now);
     }
     // pummel itself closed the connection, so it is opened again even where connections closed by a server are not.

@@ -5,7 +5,7 @@ use pummel_logic::client::Lane;
 use pummel_logic::connection::session::Chunk;
 use pummel_logic::protocol::{Codec, Fault, Malformed};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 use pummel_measure::trouble::Trouble;
 
 use crate::backend::Backend;
@@ -143,7 +143,7 @@ pub trait LoadModel: Sized {
         &mut self,
         state: &mut WorkerState<C>,
         slot: usize,
-        reason: Reason,
+        reason: CloseReason,
         now: Nanos,
     ) {
         let server = state.endpoints[slot].server;

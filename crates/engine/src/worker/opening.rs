@@ -10,7 +10,7 @@ use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeR
 use pummel_logic::protocol::{Fault, Malformed, ServerError};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_measure::connections::TroubleKind;
-use pummel_measure::trouble::{Reason, not_allowed, says_full};
+use pummel_measure::trouble::{CloseReason, not_allowed, says_full};
 
 use crate::backend::ConnId;
 
@@ -153,7 +153,7 @@ impl PendingHandshake {
     /// # Errors
     /// Returns the reason to close the connection if the server refuses the handshake, answers more than was asked, or agrees before
     /// all of the handshake was sent.
-    pub fn handle_received(&mut self, mut bytes: &[u8]) -> Result<HandshakeProgress, Reason> {
+    pub fn handle_received(&mut self, mut bytes: &[u8]) -> Result<HandshakeProgress, CloseReason> {
         let first = bytes;
         let (why, kind, said) = match self.reader.handle_received(&mut bytes) {
             Ok(HandshakeProgress::Done) if !bytes.is_empty() || !self.rest().is_empty() => {
@@ -170,7 +170,7 @@ impl PendingHandshake {
         };
         let is_full = says_full(said.as_bytes());
         let kind = if is_full { TroubleKind::Full } else { TroubleKind::HandshakeRefused(kind) };
-        Err(Reason { words: Some(why.into()), kind: Some(kind), ..Reason::new(Fault::Client, 0) })
+        Err(CloseReason { words: Some(why.into()), kind: Some(kind), ..CloseReason::new(Fault::Client, 0) })
     }
 }
 

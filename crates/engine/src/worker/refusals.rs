@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use pummel_logic::rng::{Stream, below};
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::connections::{Refusal, TroubleKind};
-use pummel_measure::trouble::{Reason, says_full};
+use pummel_measure::trouble::{CloseReason, says_full};
 
 use crate::worker::opening::retry_pause;
 
@@ -108,7 +108,7 @@ impl Refusals {
 
     /// Notes that a server ended a handshake at `now` for a reason, which has words if the server sent a message. Returns whether
     /// that was a refusal because of too many connections.
-    pub fn end_handshake(&mut self, server: u32, reason: &Reason, now: Nanos) -> bool {
+    pub fn end_handshake(&mut self, server: u32, reason: &CloseReason, now: Nanos) -> bool {
         let said = reason.words.as_deref().filter(|_| reason.kind == Some(TroubleKind::Full));
         if said.is_none() && (reason.words.is_some() || !self.refused_lately(server, now)) {
             return false;
@@ -236,8 +236,8 @@ mod tests {
     #[test]
     fn a_handshake_is_refused_by_words_alone_or_by_an_end_among_refusals() {
         let mut refusals = refusals();
-        let ended = Reason::new(Fault::Client, 0);
-        let said = |kind| Reason { words: Some("said".into()), kind: Some(kind), ..ended.clone() };
+        let ended = CloseReason::new(Fault::Client, 0);
+        let said = |kind| CloseReason { words: Some("said".into()), kind: Some(kind), ..ended.clone() };
         let wrong = said(TroubleKind::HandshakeRefused(ServerError::LoginWrong));
         assert!(!refusals.end_handshake(0, &wrong, 10));
         assert!(!refusals.end_handshake(0, &ended, 10));

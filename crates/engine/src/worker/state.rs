@@ -10,7 +10,7 @@ use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
 use pummel_measure::phase_ends::PhaseSilence;
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 use pummel_measure::trouble::Trouble;
 
 use crate::backend::{Backend, Close, ConnId};
@@ -278,7 +278,7 @@ impl<C: Codec> WorkerState<C> {
     }
 
     /// Notes where a server refused or reset an attempt to connect, which failed at `now` for this reason.
-    pub fn note_turned_away(&mut self, server: u32, reason: &Reason, now: Nanos) {
+    pub fn note_turned_away(&mut self, server: u32, reason: &CloseReason, now: Nanos) {
         if matches!(reason.fault, Fault::Refused | Fault::Reset) {
             self.silence.turned_away(server, now);
         }

@@ -271,7 +271,7 @@ fn end_line(departure: &Departure, began: Nanos) -> String {
 #[cfg(test)]
 mod tests {
     use pummel_logic::protocol::{Fault, Outcome, Verb};
-    use pummel_measure::trouble::Reason;
+    use pummel_measure::trouble::CloseReason;
     use pummel_measure::trouble::Trouble;
 
     use super::*;
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_connection_has_its_times_its_calls_and_its_reason() {
-        let refused = Trouble::NotOpened(Reason::new(Fault::Refused, 111));
+        let refused = Trouble::NotOpened(CloseReason::new(Fault::Refused, 111));
         for (departure, line) in [
             (departure(10, true, None), "open, 10 of 10 calls: done"),
             (departure(3, true, None), "open, 3 of 10 calls: interrupted"),
@@ -296,7 +296,7 @@ mod tests {
                 departure(
                     3,
                     true,
-                    Some((ConnectionFailure::Other, Some(Trouble::Lost(Reason::new(Fault::Closed, 0))))),
+                    Some((ConnectionFailure::Other, Some(Trouble::Lost(CloseReason::new(Fault::Closed, 0))))),
                 ),
                 "open, 3 of 10 calls: other: the server closed the connection",
             ),

@@ -281,8 +281,8 @@ fn resolved(plan: ValidPlan) -> Result<ValidPlan, NotRun> {
     Ok(plan.validate().expect("what a plan means does not depend on where its servers are"))
 }
 
-/// The first of several addresses at which something listens; the first of all where nothing does, which agents may reach all
-/// the same. A single address is not tried.
+/// The first of several addresses at which something listens; the first of all where nothing does, since agents may reach it. No
+/// connection is tried where there is one address.
 fn first_listening(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     let listens = |address: &&SocketAddr| TcpStream::connect_timeout(address, REACH_TIMEOUT).is_ok();
     let reached = match addresses {

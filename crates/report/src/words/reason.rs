@@ -93,7 +93,7 @@ fn of_process(reason: &Reason) -> String {
             never_made_too(*missing)
         ),
         Reason::NeverMade { missing, why } => format!("{}{}", never_made(*missing), behind(why)),
-        Reason::EvictionsUntold { what } => format!(
+        Reason::EvictionsUnreported { what } => format!(
             "the warm-up was to last until the first eviction, and no server tells how many records it evicted: {what}"
         ),
         Reason::NotBegun { what } | Reason::TraceUnread { what } => what.clone(),
@@ -335,7 +335,7 @@ mod tests {
             ),
             (Reason::NeverMade { missing: 1, why: None }, "1 request was never made"),
             (
-                Reason::EvictionsUntold { what: "why".to_owned() },
+                Reason::EvictionsUnreported { what: "why".to_owned() },
                 "the warm-up was to last until the first eviction, and no server tells how many records it evicted: why",
             ),
             (Reason::TraceTaken { rows: 9 }, "the warm-up (--trace-warmup) took all 9 rows of the trace"),

@@ -14,7 +14,7 @@ use std::io::IoSlice;
 use pummel_logic::protocol::Fault;
 use pummel_logic::rng::below;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 
 use self::conditions::Chance;
 pub use self::conditions::NetworkConditions;
@@ -72,8 +72,8 @@ struct ClientEnd {
     /// Time at which the newest piece sent to the peer arrives.
     sent_until: Nanos,
     inbox: VecDeque<Piece>,
-    /// Reason of the end of the connection, which is handed over when the inbox is empty.
-    end: Option<Reason>,
+    /// CloseReason of the end of the connection, which is handed over when the inbox is empty.
+    end: Option<CloseReason>,
     queued: bool,
 }
 
@@ -109,14 +109,14 @@ enum NetworkEvent {
     /// Bytes from the peer reach the client.
     ToClient(ConnId, Vec<u8>),
     /// The end of the connection reaches the client.
-    End(ConnId, Reason),
+    End(ConnId, CloseReason),
     /// The client checks whether its socket has room again.
     Room(ConnId),
 }
 
-const REFUSED: Reason = Reason::new(Fault::Refused, libc::ECONNREFUSED);
-const RESET: Reason = Reason::new(Fault::Reset, libc::ECONNRESET);
-const CLOSED: Reason = Reason::new(Fault::Closed, 0);
+const REFUSED: CloseReason = CloseReason::new(Fault::Refused, libc::ECONNREFUSED);
+const RESET: CloseReason = CloseReason::new(Fault::Reset, libc::ECONNRESET);
+const CLOSED: CloseReason = CloseReason::new(Fault::Closed, 0);
 
 impl<P: Peer> Sim<P> {
     /// Creates a network in which `peer` answers on all targets.
@@ -327,7 +327,7 @@ impl<P: Peer> Sim<P> {
         self.make_ready(conn);
     }
 
-    fn end(&mut self, conn: ConnId, reason: Reason) {
+    fn end(&mut self, conn: ConnId, reason: CloseReason) {
         if let Some(client) = self.client_end(conn) {
             client.end.get_or_insert(reason);
             self.make_ready(conn);

@@ -2,7 +2,7 @@
 
 use pummel_logic::protocol::Fault;
 use pummel_measure::connections::{TlsTrouble, TroubleKind};
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 use rustls::{AlertDescription, CertificateError, Error};
 
 /// Most first bytes that are shown of a reply that is not TLS.
@@ -29,32 +29,32 @@ pub(super) enum Ending {
 impl Ending {
     /// The reason of the connection's end. `in_handshake` says that it was in the handshake; `first` is the server's first
     /// bytes, or empty.
-    pub(super) fn reason(&self, in_handshake: bool, first: &[u8]) -> Reason {
+    pub(super) fn reason(&self, in_handshake: bool, first: &[u8]) -> CloseReason {
         let (words, kind) = match self {
-            Ending::Orderly if !in_handshake => return Reason::new(Fault::Closed, 0),
-            Ending::Orderly => return interrupted(Reason::new(Fault::Closed, 0)),
+            Ending::Orderly if !in_handshake => return CloseReason::new(Fault::Closed, 0),
+            Ending::Orderly => return interrupted(CloseReason::new(Fault::Closed, 0)),
             Ending::Spent => {
                 let words = "the keys of a TLS 1.2 connection to the server were used up".to_owned();
                 (words, TlsTrouble::Other)
             }
             Ending::Failed(error) => (of_error(error, in_handshake, first), kind_of(error, first)),
         };
-        Reason {
+        CloseReason {
             words: Some(words.into()),
             kind: Some(TroubleKind::Tls(kind)),
-            ..Reason::new(Fault::Protocol, 0)
+            ..CloseReason::new(Fault::Protocol, 0)
         }
     }
 }
 
 /// The reason when a connection ends before its handshake does.
-pub(super) fn interrupted(reason: Reason) -> Reason {
+pub(super) fn interrupted(reason: CloseReason) -> CloseReason {
     let words = match reason.fault {
         Fault::Closed if reason.errno == 0 => "the server closed the connection in the TLS handshake",
         Fault::Reset => "the server reset the connection in the TLS handshake",
         _ => return reason,
     };
-    Reason { words: Some(words.into()), kind: Some(TroubleKind::Tls(TlsTrouble::CutOff)), ..reason }
+    CloseReason { words: Some(words.into()), kind: Some(TroubleKind::Tls(TlsTrouble::CutOff)), ..reason }
 }
 
 /// Whether an error is about first bytes that are no record of TLS.
@@ -215,9 +215,9 @@ mod tests {
 
     #[test]
     fn an_orderly_end_is_like_that_of_a_plain_connection() {
-        assert_eq!(Ending::Orderly.reason(false, b""), Reason::new(Fault::Closed, 0));
+        assert_eq!(Ending::Orderly.reason(false, b""), CloseReason::new(Fault::Closed, 0));
         assert!(Ending::Orderly.reason(true, b"").words.is_some());
-        let timeout = Reason::new(Fault::Timeout, 110);
+        let timeout = CloseReason::new(Fault::Timeout, 110);
         assert_eq!(interrupted(timeout.clone()), timeout);
     }
 

@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use io_uring::{opcode, squeue, types};
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 
 use super::dial::reason;
 use super::sockets::{BLOCKED, DATAGRAMS, STAMPED, Shortfall, SlotState, Sockets, TRANSMITS};
@@ -323,7 +323,7 @@ impl Uring {
     }
 
     /// Hands over the end of a connection. The error of a send says more than what followed it.
-    fn end(&mut self, conn: ConnId, last: Reason, on: &mut impl FnMut(ConnId, Event<'_>)) {
+    fn end(&mut self, conn: ConnId, last: CloseReason, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let errno = self.sockets.slots[conn.slot as usize].errno;
         self.release(conn);
         on(conn, Event::Closed(if errno == 0 { last } else { reason(i32::from(errno)) }));

@@ -12,7 +12,7 @@ use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::{self, DRAWS_MAX};
 use pummel_logic::workload::verify::stale::Writer;
 use pummel_measure::churn::ConnectionFailure;
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 use pummel_measure::trouble::{Trouble, says_full};
 
 use crate::backend::dial::failure_of;
@@ -465,7 +465,7 @@ impl LoadModel for Churning {
         &mut self,
         state: &mut WorkerState<C>,
         slot: usize,
-        reason: Reason,
+        reason: CloseReason,
         now: Nanos,
     ) {
         if self.spawner.is_none() {

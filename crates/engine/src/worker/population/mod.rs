@@ -12,7 +12,7 @@ mod spawner;
 use pummel_logic::connection::session::Chunk;
 use pummel_logic::protocol::{Codec, Malformed};
 use pummel_logic::time::Nanos;
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 use pummel_measure::trouble::Trouble;
 
 use self::churning::Churning;
@@ -194,7 +194,7 @@ impl Population {
         &mut self,
         state: &mut WorkerState<C>,
         slot: usize,
-        reason: Reason,
+        reason: CloseReason,
         now: Nanos,
     ) {
         with_model!(self, model => model.handle_closed(state, slot, reason, now));

@@ -8,7 +8,7 @@ use pummel_measure::connections::SERVERS_TIMED_MAX;
 use pummel_measure::counters::SliceConnections;
 use pummel_measure::events::{ConnectionEvent, Departure};
 use pummel_measure::histogram::CoarseHistogram;
-use pummel_measure::trouble::Reason;
+use pummel_measure::trouble::CloseReason;
 use pummel_measure::trouble::Trouble;
 
 use crate::backend::TlsHandshake;
@@ -66,7 +66,7 @@ impl WorkerReporter {
     }
 
     /// Counts an attempt to open a connection that has failed.
-    pub fn not_opened(&mut self, server: u32, reason: Reason) {
+    pub fn not_opened(&mut self, server: u32, reason: CloseReason) {
         let connections = &mut self.end.connections;
         connections.failed += 1;
         match failure_of(&reason) {
