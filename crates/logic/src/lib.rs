@@ -15,6 +15,8 @@ pub mod arrival;
 #[deny(clippy::expect_used, clippy::unwrap_used)]
 pub mod client;
 #[deny(clippy::expect_used, clippy::unwrap_used)]
+pub mod cluster;
+#[deny(clippy::expect_used, clippy::unwrap_used)]
 pub mod connection;
 pub mod counters;
 pub mod dist;

@@ -30,6 +30,7 @@ const LOGIC: &[&str] = &[
     "dist protocol",
     "plan",
     "arrival client::route",
+    "cluster",
     "workload",
     "connection plan::validate unsent",
     "client",

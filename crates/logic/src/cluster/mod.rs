@@ -1,0 +1,13 @@
+//! The state of a Redis or Valkey cluster as a client knows it: its nodes, the owner of each hash slot, and the rules for
+//! replies that name another node.
+//!
+//! Reading begins at [`map`], which the reply to `CLUSTER SLOTS` ([`slots_reply`]) is made into. A server that does not serve a slot
+//! answers with a [`redirect`].
+
+pub mod map;
+pub mod nodes;
+pub mod redirect;
+pub mod slots_reply;
+
+pub use self::nodes::{NodeNumber, UNOWNED};
+pub use crate::client::route::crc16::{SLOTS, slot as slot_of};
