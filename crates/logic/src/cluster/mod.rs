@@ -4,10 +4,13 @@
 //! Reading begins at [`map`], which the reply to `CLUSTER SLOTS` ([`slots_reply`]) is made into. A server that does not serve a slot
 //! answers with a [`redirect`].
 
+#[cfg(any(test, fuzzing, feature = "testing"))]
+pub mod contract;
 pub mod map;
 pub mod nodes;
 pub mod redirect;
 pub mod slots_reply;
+mod values;
 
 pub use self::nodes::{NodeNumber, UNOWNED};
 pub use crate::client::route::crc16::{SLOTS, slot as slot_of};

@@ -68,7 +68,6 @@ fn place(text: &[u8], asked: &NodeName) -> Option<(u16, Option<NodeName>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::{any, prop, prop_assert, proptest};
 
     fn read(message: &str) -> Option<Redirect> {
         read_redirect(message.as_bytes(), &NodeName { host: "10.0.0.9".to_owned(), port: 7109 })
@@ -152,24 +151,5 @@ mod tests {
             assert_eq!(read(message), None, "{message:?}");
         }
         assert_eq!(read_redirect(b"MOVED 1 \xff:1", &NodeName { host: "a".to_owned(), port: 1 }), None);
-    }
-
-    proptest! {
-        #[test]
-        fn damaged_messages_name_a_slot_and_a_node_that_can_be_or_none(
-            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
-            whole in prop::sample::select(vec!["MOVED 12182 127.0.0.1:7103", "ASK 1 [::1]:71", "MOVED 3 :1", "ASK 3 ?:1"]),
-        ) {
-            let mut message = whole.as_bytes().to_vec();
-            for (at, byte) in changes {
-                let at = at.index(message.len());
-                message[at] = byte;
-            }
-            let asked = NodeName { host: "a".to_owned(), port: 1 };
-            if let Some(Redirect::Moved { slot, node } | Redirect::Ask { slot, node }) = read_redirect(&message, &asked) {
-                prop_assert!(usize::from(slot) < SLOTS);
-                prop_assert!(node.is_none_or(|node| NodeName::parse(&node.to_string()) == Some(node)));
-            }
-        }
     }
 }
