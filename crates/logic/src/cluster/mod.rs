@@ -6,6 +6,7 @@
 
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod contract;
+pub mod hops;
 pub mod map;
 pub mod nodes;
 pub mod redirect;
