@@ -10,6 +10,7 @@ pub mod hops;
 pub mod map;
 pub mod nodes;
 pub mod redirect;
+pub mod refresh;
 pub mod slots_reply;
 mod values;
 
