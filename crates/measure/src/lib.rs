@@ -38,6 +38,7 @@ pub mod measurement;
 pub mod misses;
 pub mod open_slices;
 pub mod ops;
+pub mod outages;
 pub mod outcome;
 pub mod parcel;
 pub mod parts;
