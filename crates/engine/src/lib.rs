@@ -13,6 +13,7 @@
 #[allow(unsafe_code)]
 pub mod backend;
 pub mod clock;
+pub mod cluster;
 pub mod evidence;
 pub mod resolve;
 pub mod run;

@@ -1,6 +1,7 @@
 //! Everything that only adds up, beside the requests by their operations: [`Counters`] with its parts, and written samples.
 
 use pummel_logic::arrival::Passed;
+use pummel_logic::cluster::view::RedirectCounts;
 use pummel_logic::counters;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::WindowCounts;
@@ -23,6 +24,9 @@ counters! {
         /// Requests that were left out because they would have been late, where the Plan says so. They are not among the requests.
         #[serde(default, skip_serializing_if = "Passed::is_zero")]
         pub skipped: Passed,
+        /// Replies of a cluster's nodes that redirected requests or made them wait.
+        #[serde(default, skip_serializing_if = "RedirectCounts::is_zero")]
+        pub redirects: RedirectCounts,
     }
 }
 

@@ -16,6 +16,7 @@ pub mod agents;
 pub mod calibration;
 pub mod certainty;
 pub mod churn;
+pub mod cluster;
 pub mod compare;
 pub mod completion;
 pub mod connections;

@@ -24,6 +24,7 @@ use pummel_logic::plan::{Clock, Plan, RatePoint};
 use pummel_logic::protocol::udp;
 use pummel_logic::time::Nanos;
 
+use crate::cluster::ClusterSeen;
 pub use crate::connections::Connections;
 pub use crate::counters::{Bytes, Counters, Samples, Stamps};
 pub use crate::generator::{Generator, WorkerTime};
@@ -106,6 +107,9 @@ pub struct Measurement {
     /// Counts of datagrams in the whole run; `None` where no server was reached over UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<udp::DatagramCounts>,
+    /// The cluster whose nodes were asked; `None` where the servers were no cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterSeen>,
     /// Answers that were checked.
     pub verify: Verify,
     /// Errors that servers sent all the same for requests without a reply, in the whole run. Such a request is completed

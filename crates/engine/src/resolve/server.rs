@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use pummel_logic::plan::Transport;
 
@@ -60,6 +61,8 @@ enum ServerAddress {
     /// Addresses for TCP and UDP, at least one.
     Tcp(Vec<SocketAddr>),
     Unix(PathBuf),
+    /// Name and addresses of a node that has joined its cluster, once it has.
+    Joined(Arc<OnceLock<(String, Vec<SocketAddr>)>>),
 }
 
 impl Server {
@@ -100,6 +103,25 @@ impl Server {
         Ok(Server { name: server(), address, sources: sources.clone(), loading: Transport::Stream })
     }
 
+    /// A place for a node that may join the cluster: nothing is known of it until [`Server::join`].
+    pub fn vacant(sources: &Sources) -> Server {
+        let address = ServerAddress::Joined(Arc::default());
+        Server { name: String::new(), address, sources: sources.clone(), loading: Transport::Stream }
+    }
+
+    /// Gives the vacant place to the node of this name, for all copies of the server. Returns false where the place is taken, and
+    /// where the name has no address that can be reached and that `permits` returns true for.
+    pub fn join(&self, name: &str, permits: &dyn Fn(IpAddr) -> bool) -> bool {
+        let ServerAddress::Joined(place) = &self.address else { return false };
+        let Ok(found) = Server::resolve(name, &self.sources) else { return false };
+        match found.address {
+            ServerAddress::Tcp(addresses) if addresses.iter().all(|address| permits(address.ip())) => {
+                place.set((name.to_owned(), addresses)).is_ok()
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the server with this transport for loading records.
     pub fn loaded_by(self, loading: Transport) -> Server {
         Server { loading, ..self }
@@ -110,20 +132,23 @@ impl Server {
         self.loading
     }
 
-    /// The server's name in the Plan.
+    /// The server's name in the Plan, or that of the node that has joined; empty for a vacant place.
     pub fn name(&self) -> &str {
-        &self.name
+        match &self.address {
+            ServerAddress::Joined(place) => place.get().map_or("", |(name, _)| name),
+            ServerAddress::Tcp(_) | ServerAddress::Unix(_) => &self.name,
+        }
     }
 
     /// The host in the server's name, without brackets; `None` for a unix socket.
     pub fn host(&self) -> Option<&str> {
-        split(&self.name).map(|(host, _)| host).filter(|_| !self.is_unix())
+        split(self.name()).map(|(host, _)| host).filter(|_| !self.is_unix())
     }
 
     /// The path of the server's unix socket; `None` for other servers.
     pub fn unix_path(&self) -> Option<&Path> {
         match &self.address {
-            ServerAddress::Tcp(_) => None,
+            ServerAddress::Tcp(_) | ServerAddress::Joined(_) => None,
             ServerAddress::Unix(path) => Some(path),
         }
     }
@@ -134,9 +159,11 @@ impl Server {
     }
 
     /// Whether the server is on this machine: all its resolved addresses are loopback addresses or addresses of this
-    /// machine, or it has a unix socket. The server's name is ignored.
+    /// machine, or it has a unix socket. The server's name is ignored. A vacant place is nowhere.
     pub fn is_local(&self) -> bool {
-        self.socket_addresses().iter().all(|address| sys::is_own_address(address.ip()))
+        let addresses = self.socket_addresses();
+        (self.is_unix() || !addresses.is_empty())
+            && addresses.iter().all(|address| sys::is_own_address(address.ip()))
     }
 
     /// Checks that `allows` returns true for all addresses of the server. A unix socket counts as 127.0.0.1.
@@ -147,8 +174,9 @@ impl Server {
         match &self.address {
             ServerAddress::Unix(_) if allows(Ipv4Addr::LOCALHOST.into()) => Ok(()),
             ServerAddress::Unix(_) => Err(None),
-            ServerAddress::Tcp(addresses) => {
-                let refused = addresses.iter().map(|address| address.ip()).find(|ip| !allows(*ip));
+            ServerAddress::Tcp(_) | ServerAddress::Joined(_) => {
+                let refused =
+                    self.socket_addresses().iter().map(|address| address.ip()).find(|ip| !allows(*ip));
                 refused.map_or(Ok(()), |ip| Err(Some(ip)))
             }
         }
@@ -159,6 +187,7 @@ impl Server {
         match &self.address {
             ServerAddress::Tcp(addresses) => addresses,
             ServerAddress::Unix(_) => &[],
+            ServerAddress::Joined(place) => place.get().map_or(&[], |(_, addresses)| addresses),
         }
     }
 
@@ -178,9 +207,13 @@ impl Server {
     /// The target of attempt number `attempt` of the server's connection with index `rank`. Attempts take the
     /// addresses in turn: a caller begins with 0, adds 1 after a refusal, and keeps a number that worked. The
     /// connections take the sources in turn.
+    ///
+    /// # Panics
+    /// Panics for a vacant place.
     pub fn target(&self, rank: u64, attempt: usize) -> Target {
         match &self.address {
-            ServerAddress::Tcp(addresses) => {
+            ServerAddress::Tcp(_) | ServerAddress::Joined(_) => {
+                let addresses = self.socket_addresses();
                 let address = addresses[attempt % addresses.len()];
                 Target::Tcp { address, source: self.sources.pick(rank, &address) }
             }

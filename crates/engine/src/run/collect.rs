@@ -140,7 +140,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         measurement.unix_socket = context.host.servers.iter().any(Server::is_unix);
         measurement.recording_rows = context.trace.as_ref().map(|trace| trace.len());
-        measurement.connections.asked = context.process_share.clients() * plan.lanes() as u64;
+        measurement.connections.asked = context.process_share.clients() * context.lanes_at_start() as u64;
         measurement.steered = context.steering.as_ref().map(|_| Vec::new());
         measurement.samples = context.wants.rows.then(Samples::default);
         measurement.udp = plan.uses_datagrams().then(udp::DatagramCounts::default);

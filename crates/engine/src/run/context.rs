@@ -23,7 +23,7 @@ use pummel_measure::completion::Loaded;
 use pummel_measure::events::Wants;
 
 use super::error::RunError;
-use super::inputs::{Gate, Inputs, Run};
+use super::inputs::{Gate, Inputs, Permit, Run};
 use super::login::handshake_of;
 use super::servers::ensure_descriptors;
 use super::steering::{Steering, steered_rate};
@@ -31,6 +31,7 @@ use super::trace::TraceRun;
 use crate::backend::choice::Choice;
 use crate::backend::tls::Setup;
 use crate::clock;
+use crate::cluster::published::Published;
 use crate::evidence::{Moments, Newest, Observed};
 use crate::resolve::Server;
 use crate::worker::barrier::Barrier;
@@ -46,6 +47,8 @@ pub(super) struct HostSetup {
     pub(super) kernel: Option<(Choice, Wait)>,
     /// Encryption of all connections; `None` without, and on backends of the caller's making.
     pub(super) tls: Option<Setup>,
+    /// The map of the cluster whose nodes the servers are; `None` where they are none.
+    pub(super) cluster: Option<Arc<Published>>,
 }
 
 /// The link between a run and its observer.
@@ -97,6 +100,10 @@ pub(super) struct RunContext<'a> {
     /// Records that each phase stored here. Each worker adds its own before it meets the others for the next phase.
     pub(super) stored: Vec<AtomicU64>,
     pub(super) wants: Wants,
+    /// The map of the cluster whose nodes the servers are; `None` where they are none.
+    pub(super) cluster: Option<Arc<Published>>,
+    /// The addresses to which requests may be sent; `None` for all addresses.
+    pub(super) permit: Option<Permit>,
     /// `None` where nothing is observed.
     pub(super) observer: Option<ObserverLink>,
 }
@@ -149,6 +156,8 @@ impl<'a> RunContext<'a> {
             values: values_of(plan, longest_value.into())?,
             window: plan.window().map(WindowMaker::new),
             observer: observer_link_of(plan, &process_share).filter(|_| host.kernel.is_some()),
+            cluster: host.cluster.clone(),
+            permit: inputs.permit.clone(),
             host,
             loading,
             routers: routers_of(plan),
@@ -178,6 +187,14 @@ impl<'a> RunContext<'a> {
             tls: tls.clone(),
             handshake: Arc::clone(&self.handshake),
             asks_all: self.process_share.is_whole() || self.process_share.first_worker == 0,
+        }
+    }
+
+    /// Number of connections that each client opens before the run. Clients of a cluster open more where nodes join it.
+    pub(super) fn lanes_at_start(&self) -> usize {
+        match &self.cluster {
+            Some(published) => published.topology().map.masters().count(),
+            None => self.plan.lanes(),
         }
     }
 

@@ -32,6 +32,8 @@ pub enum RunError {
         /// Reason for the refusal.
         why: LoginUnsent,
     },
+    /// No server says which nodes its cluster has, for this reason, as a sentence without its full stop.
+    Cluster(String),
     /// The user ended it before it began.
     Interrupted,
     /// The kernel refused an operation, with a description of the operation.
@@ -75,7 +77,7 @@ impl LoginUnsent {
 impl fmt::Display for RunError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RunError::Plan(what) => to.write_str(what),
+            RunError::Plan(what) | RunError::Cluster(what) => to.write_str(what),
             RunError::Connect(error) => error.fmt(to),
             RunError::Tls(error) => error.fmt(to),
             RunError::Forbidden { server, address: Some(address) } => {

@@ -1,6 +1,7 @@
 //! The run of a plan: [`Run`] starts the workers and returns their measurement.
 
 mod card;
+mod cluster;
 mod collect;
 mod context;
 mod detect;

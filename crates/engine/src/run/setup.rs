@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pummel_logic::client::Client;
+use pummel_logic::cluster::hops::HopLimits;
+use pummel_logic::cluster::view::ClusterView;
 use pummel_logic::plan::share::{ClientId, depth_at_start, loaders, rank_among_mates};
 use pummel_logic::plan::{Clock, Plan, TRACE_VERBS, Transport, Work};
 use pummel_logic::protocol::Verb;
-use pummel_logic::rng::mix;
+use pummel_logic::rng::{Stream, mix};
 use pummel_logic::unsent::draws_of_client;
 use pummel_logic::workload::mix::verbs_of;
 use pummel_logic::workload::request::{CacheClock, RequestInputs, RequestMaker};
@@ -22,6 +24,7 @@ use super::context::RunContext;
 use crate::resolve::Server;
 use crate::worker::feed::RowFeed;
 use crate::worker::message_sender::MessageSender;
+use crate::worker::outside::{ClusterFollower, Outside};
 use crate::worker::population::ChurnLimits;
 use crate::worker::reporter::{ReportOptions, WorkerReporter};
 use crate::worker::{Endpoint, WorkerLimits, WorkerParts, WorkerSetup};
@@ -38,7 +41,11 @@ pub(super) fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients:
         lanes: plan.lanes(),
         servers: Arc::clone(&context.host.servers),
         endpoints,
-        depth: plan.groups.iter().map(|group| depth_at_start(group.depth)).max().unwrap_or(1),
+        // Most lanes of a cluster's clients are never opened, and take memory when they are.
+        depth: match &context.cluster {
+            Some(_) => 0,
+            None => plan.groups.iter().map(|group| depth_at_start(group.depth)).max().unwrap_or(1),
+        },
         handshake: Arc::clone(&context.handshake),
         limits: limits_of(plan),
         maker: request_maker_of(context, number, clients.len()),
@@ -48,7 +55,9 @@ pub(super) fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients:
         Some(RowFeed::new(run.take_feed(number)?, Arc::clone(&run.states), number, context.is_simulated()))
     });
     let churn_limits = churn_limits_of(context, number);
-    WorkerParts { setup, feed, steered: context.steered.clone(), churn_limits }
+    let cluster = context.cluster.as_ref().map(|published| ClusterFollower::new(Arc::clone(published)));
+    let outside = Outside { feed, cluster };
+    WorkerParts { setup, outside, steered: context.steered.clone(), churn_limits }
 }
 
 /// An interval with memory for everything that the run records.
@@ -133,6 +142,7 @@ fn client_of(context: &RunContext<'_>, id: ClientId, servers: &[u32]) -> Client 
     let plan = context.plan;
     let writer = context.verifies().then(|| Writer::new(context.mark, plan.clients_before(id)));
     let client = Client::new(id.group, id.number, servers[0], writer).with_lanes(servers);
+    let client = if context.cluster.is_some() { client.of_cluster() } else { client };
     match &context.window {
         Some(window) => client.with_window(window, plan.groups[id.group].clients.into()),
         None => client,
@@ -150,6 +160,7 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
     RequestMaker::new(RequestInputs {
         verify: plan.verify,
         router: context.routers[0].clone(),
+        cluster: context.cluster.as_ref().map(|_| Box::new(cluster_view_of(context, worker))),
         loaders: loaders(context.loading),
         bare_counters: plan.protocol.is_resp(),
         cache: plan.tells_misses().then_some(clock),
@@ -161,6 +172,16 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
         ..RequestInputs::new(keys, values, &plan.data, clients, context.mark)
     })
 }
+
+/// The cluster as a worker sees it before it has taken the first map.
+fn cluster_view_of(context: &RunContext<'_>, worker: u64) -> ClusterView {
+    let plan = context.plan;
+    let limits = HopLimits { redirects: plan.cluster.redirects, timeout_ns: plan.timeout_ns };
+    ClusterView::new(plan.lanes(), limits, Stream::from_seed(mix(&[plan.seed, worker, CLUSTER_STREAM])))
+}
+
+/// The number of the stream that shifts the waits of redirected requests.
+const CLUSTER_STREAM: u64 = 0x636c_7573_7465_7200;
 
 fn limits_of(plan: &Plan) -> WorkerLimits {
     WorkerLimits {

@@ -3,13 +3,15 @@
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use pummel_logic::plan::{self, CodecOptions, Plan, WithCodec};
+use pummel_logic::cluster::slots_reply::SlotsReply;
+use pummel_logic::plan::{self, CodecOptions, Plan, Route, WithCodec};
 use pummel_logic::protocol::Codec;
 use pummel_measure::completion::note_limits;
 use pummel_measure::evidence::OurRequests;
 use pummel_measure::measurement::{Measurement, Status};
 
 use super::card;
+use super::cluster;
 use super::collect::Collector;
 use super::context::{HostSetup, ObserverLink, RunContext};
 use super::error::{RunError, no_thread};
@@ -38,8 +40,20 @@ pub(super) struct Start<'w> {
 }
 
 impl Start<'_> {
-    /// Runs on the kernel interface that the plan asks for, or on the one that this machine has instead.
-    pub(super) fn run_on_kernel(mut self) -> Result<Measurement, RunError> {
+    /// Runs on the kernel interface that the plan asks for, or on the one that this machine has instead. Where the servers are
+    /// those of a cluster, they are asked for its nodes first.
+    pub(super) fn run_on_kernel(self) -> Result<Measurement, RunError> {
+        let Start { run, watch, stop } = self;
+        if run.plan.route != Route::Cluster {
+            return Start { run, watch, stop }.run_on_servers(None);
+        }
+        let found = cluster::found(run, &|| !stop())?;
+        let run = Run { plan: &found.plan, ..run.clone() };
+        Start { run: &run, watch, stop }.run_on_servers(Some(&found.reply))
+    }
+
+    /// Runs on the servers of the plan, which are the nodes of the cluster where `slots` says how it looks.
+    fn run_on_servers(mut self, slots: Option<&SlotsReply>) -> Result<Measurement, RunError> {
         let Start { run: Run { plan, inputs, process }, watch, stop } = &mut self;
         let goes_on = || !stop();
         let resolved = |names| resolved(plan, names, inputs.permit.as_ref(), &goes_on);
@@ -64,7 +78,12 @@ impl Start<'_> {
         ensure_login_demanded(plan, &reached, tls.as_ref(), &goes_on)?;
         let threads = process.map_or(plan.engine.threads, |process| process.share.threads);
         let wait = wait_of(plan.engine.wait, threads, &servers);
-        let host = HostSetup { servers, asked, kernel: Some((choice.clone(), wait)), tls };
+        let (servers, cluster) = match slots {
+            None => (servers, None),
+            Some(slots) => cluster::published(plan, &servers, slots)
+                .map(|(servers, cluster)| (servers, Some(cluster)))?,
+        };
+        let host = HostSetup { servers, asked, kernel: Some((choice.clone(), wait)), tls, cluster };
         let (clock, socket) = (plan.engine.clock, &plan.socket);
         let transmit = || {
             let sampling = plan.engine.stamps?;
@@ -87,7 +106,7 @@ impl Start<'_> {
         let servers: Arc<[Server]> =
             servers.into_iter().map(|server| server.loaded_by(plan.transport)).collect();
         let asked = Arc::clone(&servers);
-        self.run_with_codec(HostSetup { servers, asked, kernel: None, tls: None }, backend)
+        self.run_with_codec(HostSetup { servers, asked, kernel: None, tls: None, cluster: None }, backend)
     }
 
     /// Runs on backends with TLS where the plan asks for it.
@@ -178,6 +197,10 @@ fn run_threads(
             Some(link) => Some(spawn_observer(scope, context, link)?),
             None => None,
         };
+        let refresher = match &context.cluster {
+            Some(published) => Some(cluster::spawn_refresher(scope, context, published)?),
+            None => None,
+        };
         if let Some(run) = &context.trace_run {
             run.start().map_err(no_thread)?;
         }
@@ -201,6 +224,9 @@ fn run_threads(
             machine.anonymise();
         }
         let (mut measurement, our_requests) = Collector::new(context, spares, watch).collect(inbox, stop);
+        if let (Some(published), Some(refresher)) = (&context.cluster, refresher) {
+            measurement.cluster = Some(cluster::seen(published, refresher.join()));
+        }
         let is_refused = !measurement.connections.refusals.is_empty();
         let asks_limits = is_refused && measurement.status != Status::Interrupted;
         if let Some(observer) = observer {

@@ -15,6 +15,11 @@ impl LaneSlots {
         LaneSlots { lanes }
     }
 
+    /// Whether some lanes of a client may have no connection, since there are several.
+    pub fn may_be_absent(self) -> bool {
+        self.lanes > 1
+    }
+
     /// Whether each client has one lane, so that the number of a client is the slot of its connection.
     #[inline(always)]
     pub fn are_single(self) -> bool {

@@ -134,6 +134,9 @@ pub trait LoadModel: Sized {
         state.silence.opened(server);
         state.note_accepted(slot, now);
         let (client, lane) = state.owner(slot);
+        if let Some(view) = state.maker.cluster_mut() {
+            view.note_opened(lane);
+        }
         state.entries[client].client.handle_opened(lane, now);
         state.wake(client);
     }
@@ -167,7 +170,8 @@ pub trait LoadModel: Sized {
             connection.retry();
             return state.openings.enqueue(connection.id(slot), now);
         }
-        let again = history.opened && state.limits.reconnect;
+        let joins = state.maker.cluster().is_some() && !state.is_opening;
+        let again = (history.opened || joins) && state.limits.reconnect;
         connection.close();
         state.note_turned_away(server, &reason, now);
         state.reporter.not_opened(server, reason);
@@ -178,7 +182,7 @@ pub trait LoadModel: Sized {
                 state.gives_up(server, now)
             }
         };
-        state.close_lane(slot, again && !gives_up);
+        state.close_lane(slot, again && !gives_up, now);
     }
 
     /// Handles the loss of the open connection in `slot`. A client that stays may then not open the connection again where its server

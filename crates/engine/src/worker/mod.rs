@@ -18,6 +18,7 @@ mod load_model;
 pub(crate) mod message_sender;
 pub mod messages;
 pub(crate) mod opening;
+pub(crate) mod outside;
 pub(crate) mod population;
 pub(crate) mod refusals;
 mod replies;
@@ -44,7 +45,7 @@ use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::events::handle;
 use crate::worker::expiry::{finds_late, give_up_late};
-use crate::worker::feed::RowFeed;
+use crate::worker::outside::Outside;
 use crate::worker::population::{ChurnLimits, ChurnPhase, Population};
 use crate::worker::reporter::WorkerReporter;
 pub(crate) use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
@@ -70,8 +71,8 @@ pub struct Worker<C, B> {
     backend: B,
     population: Population,
     state: WorkerState<C>,
-    /// The source of the requests of a trace; `None` if no trace is replayed.
-    feed: Option<Box<RowFeed>>,
+    /// What is looked at in each turn beside the connections; `None` where there is nothing.
+    outside: Option<Box<Outside>>,
     /// Follows the changes of the rate; `None` if the rate is not changed by hand.
     follower: Option<Box<Follower>>,
 }
@@ -81,8 +82,8 @@ pub struct Worker<C, B> {
 pub struct WorkerParts {
     /// The clients, with all that they need.
     pub setup: WorkerSetup,
-    /// The source of the requests of a trace; `None` if no trace is replayed.
-    pub feed: Option<RowFeed>,
+    /// What is looked at in each turn beside the connections.
+    pub outside: Outside,
     /// The rate that the clients follow; `None` keeps the rate of their schedules.
     pub steered: Option<Arc<SteeredRate>>,
     /// The limits of the clients that come and go; `None` if all clients stay in all phases.
@@ -164,7 +165,7 @@ pub trait PhaseWorker {
 impl<C: Codec, B: Backend> Worker<C, B> {
     /// A worker without an open connection. Every connection gets a copy of `codec`, so that its settings hold for all of them.
     pub fn new(backend: B, codec: &C, parts: WorkerParts) -> Worker<C, B> {
-        let WorkerParts { setup, feed, steered, churn_limits } = parts;
+        let WorkerParts { setup, outside, steered, churn_limits } = parts;
         let (population, wheel) = match churn_limits {
             Some(limits) => (Population::churning(limits, setup.clients.len()), TimingWheel::exact()),
             None => {
@@ -176,7 +177,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             backend,
             population,
             state: WorkerState::new(setup, wheel, codec.renew()),
-            feed: feed.map(Box::new),
+            outside: outside.boxed(),
             follower: steered.map(|rate| Box::new(Follower::new(rate))),
         }
     }
@@ -242,7 +243,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         mut bounds: Bounds,
         mut enough: Option<&mut Enough<'_, C>>,
     ) -> io::Result<Nanos> {
-        let Worker { backend, population, state, feed, follower } = self;
+        let Worker { backend, population, state, outside, follower } = self;
         let mut now = backend.now();
         let ends_on_time = state.entries.iter().any(|entry| entry.client.ends_on_time());
         // When clients that send nothing in the drain are stopped; never where there are none, or they are stopped.
@@ -266,8 +267,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             if !state.relieved.is_empty() {
                 population.relieve(state, backend, now);
             }
-            if let Some(feed) = feed {
-                feed.look(state, now);
+            if let Some(outside) = outside {
+                outside.look(state, backend, now);
             }
             population.serve_woken(state, backend, due_until);
             state.open_queued(backend, now);
@@ -290,7 +291,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 return Ok(over);
             }
             let until = state.next_time(now).min(population.next_due()).min(bounds.drain_end);
-            let until = feed.as_ref().map_or(until, |feed| until.min(feed.next_look(now)));
+            let until = outside.as_ref().map_or(until, |outside| until.min(outside.next_look(now)));
             let woke = backend.now();
             state.reporter.worked(now, woke);
             now = backend.wait_from(woke, until)?;
@@ -314,6 +315,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         let Worker { backend, population, state, .. } = self;
         let now = backend.now();
         state.reporter.abandon(true);
+        state.end_redirects();
         for slot in 0..state.connections.len() {
             if !state.connections[slot].session.is_idle() {
                 // This worker closes the connection because its replies would arrive in the next phase. The connection
@@ -324,6 +326,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 population.end_session(state, slot, now);
             }
         }
+        state.end_waiting(now);
         state.reporter.abandon(false);
         let missing = population.end_phase(state, backend, over);
         state.await_closed();
@@ -379,14 +382,14 @@ fn take_what_lies_unread<C: Codec, B: Backend>(
 
 impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
     fn begin_part(&mut self, part: u32) {
-        if let Some(feed) = &mut self.feed {
-            feed.begin(part);
+        if let Some(outside) = &mut self.outside {
+            outside.begin_part(part);
         }
     }
 
     fn end_part(&mut self) {
-        if let Some(feed) = &mut self.feed {
-            feed.end();
+        if let Some(outside) = &mut self.outside {
+            outside.end_part();
         }
     }
 
@@ -400,7 +403,10 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
             let is_decided = |connection: &&Connection<C>| {
                 let client = || &state.entries[connection.client as usize].client;
                 let history = connection.history;
-                history.opened || history.refused || has_windows && client().is_cut_off()
+                history.opened
+                    || history.refused
+                    || has_windows && client().is_cut_off()
+                    || state.lanes.may_be_absent() && client().is_absent(connection.lane)
             };
             decided += state.connections[decided..].iter().take_while(is_decided).count();
             let ends_run = if has_windows { state.lanes_unopened > 0 } else { lost(state) > lost_before };

@@ -1,6 +1,6 @@
 //! The replies of one connection: handed to its client and to the reporter in the order in which they were decoded.
 
-use pummel_logic::client::{Client, Lane};
+use pummel_logic::client::{Client, Exchange, Lane};
 use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Sink};
 use pummel_logic::protocol::{Fault, Malformed, Outcome, Verb};
@@ -133,6 +133,61 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
     #[inline(always)]
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
         self.ended += u32::from(answer.sent != NEVER);
+        let is_error = matches!(answer.outcome, Outcome::Error(_));
+        // Where replies are skimmed there are no words, so that this is one comparison.
+        if !message.is_empty() && is_error || answer.ticket.origin.is_partial() {
+            return self.end_exchange(&{ *answer }, message);
+        }
+        self.finish(answer, message);
+    }
+
+    fn lost(&mut self, answer: &Answer<'_>) {
+        self.ended += u32::from(answer.sent != NEVER);
+        self.end_exchange(answer, &[]);
+    }
+}
+
+impl<A: ReplyAccount> Replies<'_, A> {
+    /// Ends an exchange that may not be the end of its request: it is part of one, or a node of a cluster sends it on.
+    #[inline(never)]
+    fn end_exchange(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        self.woken = true;
+        let exchange = self.client.end_exchange(self.lane, answer, message, self.maker);
+        self.reporter.note_redirects(self.maker);
+        match exchange {
+            Exchange::GoesOn => self.reporter.part_ended(answer),
+            Exchange::Whole => self.finish_any(answer, message),
+            Exchange::Ends(ticket, sent) => {
+                self.reporter.part_ended(answer);
+                self.finish_resent(&Answer { ticket: &ticket, sent, ..*answer }, message);
+            }
+        }
+    }
+
+    /// Ends a request, or a part of one, that was sent more than once. Each of its exchanges was reported by itself.
+    pub fn finish_resent(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        self.finish_any(answer, message);
+        self.reporter.shared_ended(answer);
+    }
+
+    /// Ends a request, or a part of one.
+    #[inline(never)]
+    fn finish_any(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        match answer.ticket.origin.is_part() {
+            true => {
+                if answer.ticket.answer_use == AnswerUse::Verify {
+                    self.end_check();
+                }
+                self.end_part(answer, message);
+                self.woken = true;
+            }
+            false => self.finish(answer, message),
+        }
+    }
+
+    /// Ends a whole request.
+    #[inline(always)]
+    fn finish(&mut self, answer: &Answer<'_>, message: &[u8]) {
         let refused;
         let (answer, message) = match unstored(answer.ticket.verb, answer.outcome).filter(|_| A::HAS_WINDOWS)
         {
@@ -145,11 +200,6 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
         // The rare paths get copies, so that the values of the frequent path can stay in registers.
         if answer.ticket.answer_use == AnswerUse::Verify {
             self.copy().end_check();
-        }
-        if answer.ticket.origin == Origin::Part {
-            self.copy().end_part(&{ *answer }, message);
-            self.woken = true;
-            return;
         }
         self.reporter.answer(Some(self.slot), self.client.group(), self.client.number(), answer, message);
         if answer.ticket.origin == Origin::PairEnd

@@ -3,8 +3,9 @@
 use std::io::IoSlice;
 
 use pummel_logic::client::{Action, Client};
+use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{OUTBOX_MAX_BYTES, Session};
-use pummel_logic::protocol::Codec;
+use pummel_logic::protocol::{Codec, Verb};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 
@@ -87,6 +88,23 @@ impl<C: Codec> WorkerState<C> {
                         self.wake(number);
                         break;
                     }
+                }
+                Action::AskAgain { lane, op, ticket, asking } => {
+                    let slot = self.lanes.slot_of(number, lane);
+                    let session = &mut self.connections[slot].session;
+                    if asking {
+                        session.request_asking(Ticket { origin: Origin::Asking, ..Ticket::of(Verb::Set) });
+                    }
+                    is_crowded |= session.request(&op, ticket).expect(SAYABLE) > OUTBOX_MAX_BYTES;
+                    self.to_flush.push(slot as u32);
+                    asked += 1 + u32::from(asking) as usize;
+                }
+                Action::GivenUp(whole) => {
+                    let slot = self.lanes.slot_of(number, 0);
+                    let (client, maker, reporter) = (&mut entry.client, &mut self.maker, &mut self.reporter);
+                    let mut replies = Replies::<M::Account>::new(slot, 0, client, maker, reporter);
+                    replies.finish_resent(&whole.answer(), whole.message());
+                    self.reporter.note_redirects(&mut self.maker);
                 }
                 Action::Open(lane) => {
                     if !model.open_lane(self, number, lane, now) {

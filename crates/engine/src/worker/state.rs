@@ -18,6 +18,7 @@ use crate::resolve::Server;
 use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::lane_slots::LaneSlots;
+use crate::worker::load_model::Resident;
 use crate::worker::opening::Openings;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::reporter::WorkerReporter;
@@ -353,6 +354,8 @@ impl<C: Codec> WorkerState<C> {
         let mut servers: Vec<u32> = self.endpoints.iter().map(|endpoint| endpoint.server).collect();
         servers.sort_unstable();
         servers.dedup();
+        // A node that owns nothing is asked nothing.
+        servers.retain(|&server| self.maker.cluster().is_none_or(|view| view.is_master(server as u16)));
         let silence = |server| PhaseSilence {
             server,
             silent_ns: self.silence.of(server, now),
@@ -371,7 +374,7 @@ impl<C: Codec> WorkerState<C> {
             CloseCause::Closed(fault) => session.handle_closed(fault, now, replies),
             CloseCause::TimedOut => session.handle_timeout(timeout_ns, now, replies),
         });
-        self.close_lane(slot, loss.again);
+        self.close_lane(slot, loss.again, now);
     }
 
     /// Gives up the requests that are late on a connection of datagrams, which stays open.
@@ -399,8 +402,17 @@ impl<C: Codec> WorkerState<C> {
     }
 
     /// Notifies a client that one of its lanes is closed. The client may open the lane again if `again` is set.
-    pub fn close_lane(&mut self, slot: usize, again: bool) {
+    pub fn close_lane(&mut self, slot: usize, again: bool, now: Nanos) {
         let (client, lane) = self.owner(slot);
+        let mut again = again;
+        if let Some(view) = self.maker.cluster_mut() {
+            view.note_failure(lane, now);
+            if !again && !self.is_opening {
+                // The node may be replaced, or come back: requests wait for neither any more, and its lane stays.
+                view.give_up(lane);
+                again = true;
+            }
+        }
         self.entries[client].client.handle_closed(lane, again, &mut self.maker);
         if !again {
             self.lanes_lost += 1;
@@ -412,6 +424,30 @@ impl<C: Codec> WorkerState<C> {
             }
         }
         self.wake(client);
+    }
+
+    /// Lets no request of a cluster be sent again, since the phase is over.
+    pub fn end_redirects(&mut self) {
+        if self.maker.cluster().is_some() {
+            self.entries.iter_mut().for_each(|entry| entry.client.end_redirects());
+        }
+    }
+
+    /// Ends the requests of a cluster's clients that were sent and wait to be sent again.
+    pub fn end_waiting(&mut self, now: Nanos) {
+        if self.maker.cluster().is_none() {
+            return;
+        }
+        for number in 0..self.entries.len() {
+            while let Some(whole) = self.entries[number].client.take_waiting(now) {
+                let slot = self.lanes.slot_of(number, 0);
+                let client = &mut self.entries[number].client;
+                let mut replies =
+                    Replies::<Resident<false>>::new(slot, 0, client, &mut self.maker, &mut self.reporter);
+                replies.finish_resent(&whole.answer(), whole.message());
+            }
+        }
+        self.reporter.note_redirects(&mut self.maker);
     }
 
     /// Closes the connection in `slot`, whatever its state is, and forgets its failures.

@@ -12,9 +12,9 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::address::is_of_ip;
 use pummel_logic::plan::validate::{Field, Invalid, NO_TIMEOUT_NS};
 use pummel_logic::plan::{
-    self, Adaptive, Arrivals, Backend, Changes, ChurningClients, Clock, Data, Depth, Engine, Fill, Gap,
-    Group, Labels, Mix, Phase, Plan, Popularity, Protocol, Route, SCHEMA, Sequence, Socket, Spawns, Stop,
-    Style, Transport, Wait, Work,
+    self, Adaptive, Arrivals, Backend, Changes, ChurningClients, Clock, ClusterOptions, Data, Depth, Engine,
+    Fill, Gap, Group, Labels, Mix, Phase, Plan, Popularity, Protocol, Route, SCHEMA, Sequence, Socket,
+    Spawns, Stop, Style, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND, from_seconds};
@@ -344,6 +344,7 @@ impl OptionValues {
             schema: SCHEMA,
             servers: vec![server(&self.server, self.port)],
             route: Route::All,
+            cluster: ClusterOptions::default(),
             protocol: Protocol::Text,
             transport: Transport::Stream,
             seed: u64::from(sequence.instance),

@@ -17,9 +17,9 @@ use pummel_logic::client::route::LANES_MAX;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid};
 use pummel_logic::plan::{
-    Adaptive, Arrivals, Backend, Changes, ClientPolicy, Clock, Data, Depth, Engine, Group, Labels, Lengths,
-    Phase, Plan, Pool, Protocol, Replication, Route, SCHEMA, Socket, Stop, Style, Transport, Wait, Window,
-    Work,
+    Adaptive, Arrivals, Backend, Changes, ClientPolicy, Clock, ClusterOptions, Data, Depth, Engine, Group,
+    Labels, Lengths, Phase, Plan, Pool, Protocol, Replication, Route, SCHEMA, Socket, Stop, Style, Transport,
+    Wait, Window, Work,
 };
 use pummel_logic::protocol::udp::DATAGRAM_MAX_BYTES;
 use pummel_logic::time::{Nanos, SECOND};
@@ -342,6 +342,7 @@ fn plan(options: &Options, machine: &Machine<'_>, servers: Vec<String>, config: 
         schema: SCHEMA,
         servers,
         route: Route::All,
+        cluster: ClusterOptions::default(),
         protocol: if options.binary { Protocol::Binary } else { Protocol::Text },
         transport: if options.udp { Transport::Udp } else { Transport::Stream },
         seed,

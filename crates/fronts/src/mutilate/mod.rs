@@ -17,9 +17,9 @@ use std::path::PathBuf;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, ValidPlan};
 use pummel_logic::plan::{
-    Adaptive, Backend, Changes, Clock, Data, Delete, Engine, Fill, KeyStyle, Labels, Load, Login, Mix, Pause,
-    Phase, Plan, Popularity, Protocol, Replay, Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle,
-    Wait, Work,
+    Adaptive, Backend, Changes, Clock, ClusterOptions, Data, Delete, Engine, Fill, KeyStyle, Labels, Load,
+    Login, Mix, Pause, Phase, Plan, Popularity, Protocol, Replay, Route, SCHEMA, Socket, Stop, Style,
+    Transport, ValueStyle, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::secrets::Secret;
@@ -293,6 +293,7 @@ fn plan(
         phases: phases(options, count),
         command: None,
         route: Route::All,
+        cluster: ClusterOptions::default(),
         transport: Transport::Stream,
         database: 0,
         servers,

@@ -4,6 +4,7 @@ mod adaptive;
 #[cfg(feature = "agents")]
 mod agent_options;
 mod changes;
+pub mod cluster_options;
 mod field_options;
 pub mod options;
 pub mod phase_file;
@@ -28,7 +29,7 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, ValidPlan};
 use pummel_logic::plan::{
     Adaptive, Arrivals, Backend, Changes, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine, Group,
-    Labels, Load, Login, Mix, Phase, Plan, Popularity, Protocol, Route, SCHEMA, Socket, Spawns, Stop, Style,
+    Labels, Load, Login, Mix, Phase, Plan, Popularity, Protocol, SCHEMA, Socket, Spawns, Stop, Style,
     TlsOptions, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
@@ -539,13 +540,15 @@ fn base(
     Ok(Plan {
         schema: SCHEMA,
         servers: servers(target, inputs)?,
-        route: route(target.route),
+        route: target.cluster.route(target.route),
+        cluster: target.cluster.options(),
         protocol,
         transport: if target.udp { Transport::Udp } else { Transport::Stream },
         seed: inputs.seed,
         interval_ns: SECOND,
         timeout_ns: target.timeout,
-        reconnect: target.reconnect,
+        // A cluster's connections come and go with its nodes.
+        reconnect: target.reconnect || target.cluster.cluster,
         verify: 0.0,
         goals: Vec::new(),
         engine: self::engine(engine, threads),
@@ -568,17 +571,6 @@ fn base(
         groups: Vec::new(),
         phases: Vec::new(),
     })
-}
-
-fn route(name: RouteName) -> Route {
-    match name {
-        RouteName::All => Route::All,
-        RouteName::RoundRobin => Route::RoundRobin,
-        RouteName::Modulo => Route::Modulo,
-        RouteName::Ketama => Route::Ketama,
-        RouteName::KetamaWeighted => Route::KetamaWeighted,
-        RouteName::Crc16 => Route::Crc16,
-    }
 }
 
 /// Who logs in. The password is read where the run takes place, so that it is in no Plan and no result.

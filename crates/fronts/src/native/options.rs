@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::dist;
 use pummel_logic::plan::address::RESP_PORT;
 use pummel_logic::plan::{
-    Arrivals, Burst, Depth, Fill, Goal, KeyChurn, Protocol, TransmitSampling, ValueClass,
+    Arrivals, Burst, Depth, Fill, Goal, KeyChurn, Protocol, Route, TransmitSampling, ValueClass,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
@@ -15,6 +15,7 @@ use pummel_logic::time::Nanos;
 use crate::metrics_options::MetricsArgs;
 #[cfg(feature = "agents")]
 use crate::native::agent_options::{AgentsArgs, MeasuringArgs};
+use crate::native::cluster_options::ClusterArgs;
 use crate::native::phase_file::{PhaseFile, phase_file};
 use crate::native::result_options::{ResultArgs, ResultFileArgs};
 use crate::native::trace_args::TraceArgs;
@@ -190,6 +191,9 @@ pub struct TargetArgs {
     /// --connections is a connection to every server
     #[arg(long, value_enum, default_value = "all")]
     pub route: RouteName,
+    /// The nodes of a cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     /// The protocol; `auto` detects it before the load, on a separate connection to each server
     #[arg(long, value_parser = protocols(), default_value = TypedProtocol::AUTO)]
     pub protocol: TypedProtocol,
@@ -286,6 +290,20 @@ pub enum RouteName {
     KetamaWeighted,
     /// Each key lives on one server: the 16,384 slots of a Redis cluster, with hash tags, spread evenly
     Crc16,
+}
+
+impl RouteName {
+    /// The route in a plan.
+    pub fn route(self) -> Route {
+        match self {
+            RouteName::All => Route::All,
+            RouteName::RoundRobin => Route::RoundRobin,
+            RouteName::Modulo => Route::Modulo,
+            RouteName::Ketama => Route::Ketama,
+            RouteName::KetamaWeighted => Route::KetamaWeighted,
+            RouteName::Crc16 => Route::Crc16,
+        }
+    }
 }
 
 /// How much load, and when it ends.

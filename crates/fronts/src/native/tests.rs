@@ -3,7 +3,9 @@
 use std::io;
 
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Adaptive, Changes, FailOn, Fill, Goal, KeyChurn, Popularity, TransmitSampling};
+use pummel_logic::plan::{
+    Adaptive, Changes, ClusterOptions, FailOn, Fill, Goal, KeyChurn, Popularity, TransmitSampling,
+};
 use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
 
@@ -45,6 +47,7 @@ fn defaults() -> Plan {
         schema: SCHEMA,
         servers: vec!["a:11211".to_string()],
         route: Route::All,
+        cluster: ClusterOptions::default(),
         protocol: Protocol::Text,
         transport: Transport::Stream,
         seed: 42,

@@ -1,6 +1,7 @@
 //! The actions that a client asks of its worker, and the work that a phase assigns to a client.
 
-use crate::client::route::Lane;
+use super::split::WholeAnswer;
+use crate::client::route::{Lane, Place};
 use crate::connection::inflight::Ticket;
 use crate::plan::Late;
 use crate::protocol::{Op, Verb};
@@ -25,6 +26,19 @@ pub enum Action<'a> {
         /// The facts to keep until the request is answered.
         ticket: Ticket,
     },
+    /// Send this request again over this lane: a node of a cluster sent it on.
+    AskAgain {
+        /// The lane to send over.
+        lane: Lane,
+        /// The request to send.
+        op: Op<'a>,
+        /// The facts to keep until the request is answered.
+        ticket: Ticket,
+        /// Whether `ASKING` goes before it.
+        asking: bool,
+    },
+    /// End this request, which was sent, with an error: no node answered it in time.
+    GivenUp(Box<WholeAnswer>),
     /// Count a request as never sent: its lane is lost, or is not open although other lanes are.
     Unsent {
         /// Operation of the request.
@@ -90,6 +104,14 @@ impl Action<'_> {
     pub(super) fn over(self, lane: Lane) -> Self {
         match self {
             Action::Ask { op, ticket, .. } => Action::Ask { lane, op, ticket },
+            other => other,
+        }
+    }
+
+    /// The action with the place of its request.
+    pub(super) fn at(self, place: Place) -> Self {
+        match self {
+            Action::Ask { lane, op, ticket } => Action::Ask { lane, op, ticket: Ticket { place, ..ticket } },
             other => other,
         }
     }

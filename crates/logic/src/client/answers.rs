@@ -53,7 +53,7 @@ impl Client {
         maker.turn_to(self.source.number(), self.source.moment(ticket.index, ticket.due));
         for place in first..end {
             let key = self.source.read_key(ticket.index, u64::from(place), maker);
-            if ticket.origin == Origin::Part && maker.lane_of(0, key) != lane {
+            if ticket.origin.is_part() && maker.place_of(0, key) != ticket.place {
                 continue;
             }
             if maker.is_key(key, item.key) {
@@ -151,17 +151,17 @@ impl Client {
         let ticket = answer.ticket;
         let server = self.lanes.get(lane).server;
         let mut version = first;
-        if ticket.keys > 1 || ticket.origin == Origin::Part {
+        if ticket.keys > 1 || ticket.origin.is_part() {
             maker.turn_to(self.source.number(), self.source.moment(ticket.index, ticket.due));
         }
         let places = if ticket.keys == 1 { 1 } else { self.source.places_of(ticket, maker) };
         for place in 0..places {
             let index = match place {
                 // The first key of a part may be any of the whole.
-                0 if ticket.keys == 1 || ticket.origin != Origin::Part => ticket.key,
+                0 if ticket.keys == 1 || !ticket.origin.is_part() => ticket.key,
                 _ => self.source.record(ticket.index, u64::from(place), Space::Plain, maker),
             };
-            if ticket.origin == Origin::Part && maker.lane_of(0, index) != lane {
+            if ticket.origin.is_part() && maker.place_of(0, index) != ticket.place {
                 continue;
             }
             let place = RecordPlace { server, index };
@@ -271,7 +271,7 @@ impl Client {
         maker.turn_to(self.source.number(), self.source.moment(ticket.index, ticket.due));
         for place in cursor..end {
             let key = self.source.read_key(ticket.index, u64::from(place), maker);
-            if ticket.origin != Origin::Part || maker.lane_of(0, key) == lane {
+            if !ticket.origin.is_part() || maker.place_of(0, key) == ticket.place {
                 self.lanes.get_mut(lane).missed.push(key);
             }
         }

@@ -50,7 +50,7 @@ impl Client {
         match answer.outcome {
             Outcome::Stored => {
                 let until = maker.lives_until(verb, answer.sent, bits);
-                for key in self.written_keys(lane, answer, maker) {
+                for key in self.written_keys(answer, maker) {
                     maker.handle_stored(self.asked_key(lane, key, ticket.index, maker), until);
                 }
             }
@@ -65,8 +65,8 @@ impl Client {
         }
     }
 
-    /// The keys that a request wrote on a lane.
-    fn written_keys(&self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) -> Vec<u64> {
+    /// The keys that a request, or a part of one, wrote.
+    fn written_keys(&self, answer: &Answer<'_>, maker: &mut RequestMaker) -> Vec<u64> {
         let ticket = answer.ticket;
         if ticket.keys == 1 {
             return vec![ticket.key];
@@ -74,7 +74,7 @@ impl Client {
         let keys = 0..self.source.places_of(ticket, maker);
         let keys = keys.map(|place| self.source.record(ticket.index, u64::from(place), Space::Plain, maker));
         let keys: Vec<u64> = keys.collect();
-        let is_here = |key: &u64| ticket.origin != Origin::Part || maker.lane_of(0, *key) == lane;
+        let is_here = |key: &u64| !ticket.origin.is_part() || maker.place_of(0, *key) == ticket.place;
         keys.into_iter().filter(is_here).collect()
     }
 

@@ -13,6 +13,8 @@ pub(super) enum LaneState {
     Open(Nanos),
     /// Not to be opened again.
     Lost,
+    /// Not to be opened: its node owns no slot of the cluster.
+    Absent,
 }
 
 /// One of a client's sockets, as far as the client knows it.
@@ -47,7 +49,7 @@ pub(super) struct LaneSet {
 struct OtherLanes {
     sockets: Vec<ClientLane>,
     /// Number of lanes in each state, lane 0 among them, in the order of [`LaneState`].
-    counts: [usize; 4],
+    counts: [usize; 5],
 }
 
 /// Next step of a client's lanes, before the client asks its next request.
@@ -93,6 +95,7 @@ impl LaneState {
             LaneState::Opening => 1,
             LaneState::Open(_) => 2,
             LaneState::Lost => 3,
+            LaneState::Absent => 4,
         }
     }
 
@@ -109,7 +112,7 @@ impl LaneSet {
 
     /// Adds a closed lane to this server of the Plan, behind all others.
     pub(super) fn add(&mut self, server: u32) {
-        let mut counts = [0; 4];
+        let mut counts = [0; 5];
         counts[self.first.state.kind()] = 1;
         let others = self.others.get_or_insert_with(|| Box::new(OtherLanes { sockets: Vec::new(), counts }));
         others.sockets.push(ClientLane::new(server));
@@ -222,7 +225,7 @@ impl LaneSet {
         if !self.is_single() {
             return match self.closed_lane().filter(|_| !is_over && may_open) {
                 Some(lane) => Readiness::Open(lane),
-                None if self.lost() == self.len() => Readiness::Never,
+                None if self.lost() == self.len() - self.count(LaneState::Absent) => Readiness::Never,
                 None => Readiness::Since(0),
             };
         }
@@ -232,7 +235,7 @@ impl LaneSet {
             LaneState::Closed | LaneState::Opening if is_over => Readiness::Never,
             LaneState::Closed if may_open => Readiness::Open(0),
             LaneState::Opening => Readiness::Later,
-            LaneState::Closed | LaneState::Lost => Readiness::Never,
+            LaneState::Closed | LaneState::Lost | LaneState::Absent => Readiness::Never,
         }
     }
 }

@@ -9,6 +9,7 @@ use super::lane_set::{LaneSet, LaneState, Passage};
 use super::next::NextRequest;
 use super::split::{Split, Splits, WholeAnswer};
 use super::{Action, Client, Lane};
+use crate::client::route::Place;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Outcome, Verb};
@@ -93,6 +94,7 @@ impl Client {
         self.source.step();
         let ready = ready.max(opened);
         if self.under_way.is_splitting() {
+            self.under_way.slots.take();
             self.split(&request, due, ready);
             return self.ask_part(maker);
         }
@@ -102,34 +104,48 @@ impl Client {
     /// Returns which lane a request takes, and whether it is open. Where the request takes several lanes, `parked` has them
     /// afterwards.
     fn find_lane(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> (Lane, Passage) {
+        let first = self.find_places(request, maker);
+        let passage = match self.splits_mut().parked.is_empty() {
+            true => self.passage(first, now),
+            false => {
+                let lanes = std::mem::take(&mut self.splits_mut().parked);
+                let parts = lanes.chunk_by(|(lane, _), (other, _)| lane == other);
+                let passage =
+                    parts.map(|part| self.passage(part[0].0, now)).fold(Passage::Open(0), Passage::and);
+                self.splits_mut().parked = lanes;
+                passage
+            }
+        };
+        (first, passage)
+    }
+
+    /// Returns the place of a request, or the first of them. Where the request has several places, `parked` has them and their
+    /// keys afterwards, sorted by place.
+    pub(super) fn find_places(&mut self, request: &NextRequest, maker: &mut RequestMaker) -> Place {
         let keys = match request.origin {
             Origin::Arrival => maker.task.keys_of(request.verb, &self.source.draws.op, request.index),
             _ => 1,
         };
         if keys == 1 || !maker.routing.owns_keys() {
             let turn = self.turn_of(request.index, maker);
-            let lane = maker.lane_of(turn, request.key);
-            return (lane, self.passage(lane, now));
+            return maker.place_of(turn, request.key);
         }
-        let mut ways = std::mem::take(&mut self.splits_mut().parked);
-        for place in 0..keys {
+        let mut places = std::mem::take(&mut self.splits_mut().parked);
+        places.clear();
+        for number in 0..keys {
             let key = match request.verb.reads() {
-                true => self.source.read_key(request.index, u64::from(place), maker),
-                false => self.source.record(request.index, u64::from(place), Space::Plain, maker),
+                true => self.source.read_key(request.index, u64::from(number), maker),
+                false => self.source.record(request.index, u64::from(number), Space::Plain, maker),
             };
-            ways.push((maker.lane_of(0, key), key));
+            places.push((maker.place_of(0, key), key));
         }
-        ways.sort_by_key(|&(lane, _)| lane);
-        let passage = ways
-            .chunk_by(|(lane, _), (other, _)| lane == other)
-            .map(|part| self.passage(part[0].0, now))
-            .fold(Passage::Open(0), Passage::and);
-        let first = ways[0].0;
-        if ways.iter().all(|&(lane, _)| lane == first) {
-            ways.clear();
+        places.sort_by_key(|&(place, _)| place);
+        let first = places[0].0;
+        if places.iter().all(|&(place, _)| place == first) {
+            places.clear();
         }
-        self.splits_mut().parked = ways;
-        (first, passage)
+        self.splits_mut().parked = places;
+        first
     }
 
     /// The turn of request `index`, where lanes take turns.
@@ -144,11 +160,10 @@ impl Client {
         }
     }
 
-    /// Begins a request that the lanes in `parked` share.
-    fn split(&mut self, request: &NextRequest, due: Nanos, ready: Nanos) {
-        self.under_way.slots.take();
+    /// Begins a request that the places in `parked` share, and that has its slot.
+    pub(super) fn split(&mut self, request: &NextRequest, due: Nanos, ready: Nanos) {
         let splits = self.splits_mut();
-        let parts = splits.parked.chunk_by(|(lane, _), (other, _)| lane == other).count() as u16;
+        let parts = splits.parked.chunk_by(|(place, _), (other, _)| place == other).count() as u16;
         let ticket = Ticket {
             due,
             ready,
@@ -168,18 +183,24 @@ impl Client {
             message: Vec::new(),
             cache: CacheCounts::default(),
         };
-        splits.begun.push_back(Split { parts, whole });
+        // Requests that had to wait for a node come after later ones.
+        let place = splits.begun.partition_point(|other| other.whole.ticket.index < request.index);
+        splits.begun.insert(place, Split { parts, whole });
+        splits.newest = place;
     }
 
     /// Asks the next part of the newest split.
     pub(super) fn ask_part<'a>(&mut self, maker: &'a mut RequestMaker) -> Action<'a> {
         let splits = self.splits_mut();
-        let Some(split) = splits.begun.back() else { unreachable!("what is asked in parts was begun") };
+        let Some(split) = splits.begun.get(splits.newest) else {
+            unreachable!("what is asked in parts was begun")
+        };
         let whole = split.whole.ticket;
-        let (lane, key) = splits.parked[0];
-        let len = splits.parked.iter().take_while(|way| way.0 == lane).count();
+        let (place, key) = splits.parked[0];
+        let len = splits.parked.iter().take_while(|part| part.0 == place).count();
         let keys: Vec<u64> = splits.parked.drain(..len).map(|(_, key)| key).collect();
-        let mut ticket = Ticket { key, origin: Origin::Part, keys: len as u16, ..whole };
+        let lane = maker.routing.lane_at(place);
+        let mut ticket = Ticket { key, origin: Origin::Part, keys: len as u16, place, ..whole };
         if !ticket.verb.reads() {
             maker.begin_keys();
             keys.iter().for_each(|&key| self.source.add_pair(key, &mut ticket.check_state, maker));
@@ -212,7 +233,7 @@ impl Client {
         self.source.schedule.is_some() && self.source.assignment.end != NEVER && self.lanes.open() > 0
     }
 
-    fn splits_mut(&mut self) -> &mut Splits {
+    pub(super) fn splits_mut(&mut self) -> &mut Splits {
         let Some(splits) = &mut self.under_way.splits else {
             unreachable!("only clients with several lanes come here")
         };

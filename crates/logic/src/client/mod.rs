@@ -7,6 +7,7 @@ mod action;
 mod answers;
 mod cache_answers;
 mod churning;
+mod cluster;
 mod draws;
 mod follow_ups;
 mod lane_set;
@@ -26,6 +27,7 @@ mod windowed;
 use std::sync::Arc;
 
 pub use self::action::{Action, PhaseAssignment};
+pub use self::cluster::Exchange;
 use self::lane_set::{LaneSet, LaneState, Passage, Readiness};
 use self::next::{FollowUp, Next, NextRequest, Upcoming};
 use self::source::Source;
@@ -140,6 +142,9 @@ impl Client {
         if self.source.window.is_some() {
             return self.poll_window(now, maker);
         }
+        if self.under_way.cluster.is_some() {
+            return self.poll_in_cluster(now, maker);
+        }
         self.poll_next::<DRAWN>(now, maker)
     }
 
@@ -205,6 +210,9 @@ impl Client {
     pub fn handle_opened(&mut self, lane: Lane, at: Nanos) {
         self.lanes.set(lane, LaneState::Open(at));
         self.lanes.get_mut(lane).down = false;
+        if let Some(cluster) = &mut self.under_way.cluster {
+            cluster.look_again();
+        }
         if let Some(tasks) = &mut self.source.window {
             tasks.began |= self.lanes.open() == self.lanes.len();
         }
@@ -359,6 +367,9 @@ impl Client {
         match maker.task.is_rows() {
             true => self.count_unsent_rows(until, maker, &mut unsent),
             false => self.count_unsent_drawn(until, maker, draws_max, &mut unsent),
+        }
+        if let Some(cluster) = &mut self.under_way.cluster {
+            cluster.take_unsent(until, &mut unsent);
         }
         self.under_way
             .waiting

@@ -135,7 +135,9 @@ impl Source {
     #[inline]
     pub(super) fn places_of(&self, ticket: &Ticket, maker: &RequestMaker) -> u16 {
         match ticket.origin {
-            Origin::Part => maker.task.keys_of(ticket.verb, &self.draws.op, ticket.index),
+            Origin::Part | Origin::ResentPart => {
+                maker.task.keys_of(ticket.verb, &self.draws.op, ticket.index)
+            }
             _ => ticket.keys,
         }
     }
@@ -144,6 +146,25 @@ impl Source {
     #[inline]
     pub(super) fn expiry_bits(&self, verb: Verb, index: u64, maker: &RequestMaker) -> u64 {
         if maker.records.sets_expiry(verb) { self.draws.expiry.draw(index) } else { 0 }
+    }
+
+    /// The request for one key of draw `index`, which does not read, with the version and the CAS unique that it sends.
+    #[inline(always)]
+    pub(super) fn write_of<'a>(
+        &self,
+        (verb, index, key): (Verb, u64, u64),
+        (version, cas): (Version, u64),
+        is_event: bool,
+        maker: &'a mut RequestMaker,
+    ) -> Op<'a> {
+        let expiry_bits = self.expiry_bits(verb, index, maker);
+        let size_bits = if maker.records.draws_length(verb) { self.draws.size.draw(index) } else { 0 };
+        let op = maker.write(Write { verb, key, version, cas, expiry_bits, size_bits });
+        match verb {
+            Verb::Touch if is_event => Op { expiry_s: EXPIRED_S, noreply: false, ..op },
+            _ if is_event => Op { noreply: false, ..op },
+            _ => op,
+        }
     }
 
     /// Adds the keys and values of an mset to the request. Their versions follow each other; the first is returned.
@@ -181,8 +202,20 @@ impl Client {
         ready: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        let NextRequest { verb, index, key, cas, origin, pair_due, .. } = request;
         self.under_way.slots.take();
+        self.ask_in_slot(request, due, ready, maker)
+    }
+
+    /// Turns a request that has its slot into the bytes that are sent and the ticket that is remembered.
+    #[inline(always)]
+    pub(super) fn ask_in_slot<'a>(
+        &mut self,
+        request: NextRequest,
+        due: Nanos,
+        ready: Nanos,
+        maker: &'a mut RequestMaker,
+    ) -> Action<'a> {
+        let NextRequest { verb, index, key, cas, origin, pair_due, .. } = request;
         let mut ticket = Ticket { due, ready, index, key, origin, ..Ticket::of(verb) };
         if !verb.reads() {
             return self.ask_write(ticket, (cas, pair_due), maker);
@@ -238,18 +271,11 @@ impl Client {
         if maker.checks.marks_stores() && verb.stores() {
             (version, ticket.check_state) = self.source.mark_store();
         }
-        let is_event = ticket.origin == Origin::Event;
-        let expiry_bits = self.source.expiry_bits(verb, index, maker);
-        let size_bits = if maker.records.draws_length(verb) { self.source.draws.size.draw(index) } else { 0 };
         if pair_due != NEVER {
             self.under_way.waiting.begin_store_of_pair(index, pair_due);
         }
-        let op = maker.write(Write { verb, key, version, cas, expiry_bits, size_bits });
-        let op = match verb {
-            Verb::Touch if is_event => Op { expiry_s: EXPIRED_S, noreply: false, ..op },
-            _ if is_event => Op { noreply: false, ..op },
-            _ => op,
-        };
+        let is_event = ticket.origin == Origin::Event;
+        let op = self.source.write_of((verb, index, key), (version, cas), is_event, maker);
         Action::Ask { lane: 0, op, ticket }
     }
 }

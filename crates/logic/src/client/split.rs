@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::client::route::Lane;
+use crate::client::route::Place;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::Ticket;
 use crate::protocol::Outcome;
@@ -12,11 +12,13 @@ use crate::workload::cache_counts::CacheCounts;
 /// The requests that lanes share, of a client with several of them.
 #[derive(Debug, Default)]
 pub(super) struct Splits {
-    /// Lanes and keys of the parts of the newest split that were not asked yet, sorted by lane. The list is empty except
+    /// Places and keys of the parts of the newest split that were not asked yet, sorted by place. The list is empty except
     /// between two calls of [`Client::poll`](super::Client::poll).
-    pub(super) parked: Vec<(Lane, u64)>,
+    pub(super) parked: Vec<(Place, u64)>,
     /// Requests that have unanswered parts, in the order of their index.
     pub(super) begun: VecDeque<Split>,
+    /// Place in `begun` of the newest split.
+    pub(super) newest: usize,
 }
 
 /// A request that several lanes share.

@@ -1,5 +1,6 @@
 //! The requests of one client that are under way: the slots that they take, those that wait for a slot, and those that lanes share.
 
+use super::cluster::ClusterRequests;
 use super::follow_ups::FollowUps;
 use super::slots::Slots;
 use super::split::{Splits, WholeAnswer};
@@ -15,12 +16,14 @@ pub(super) struct UnderWay {
     pub(super) waiting: FollowUps,
     /// Requests that lanes share; `None` where there is one lane.
     pub(super) splits: Option<Box<Splits>>,
+    /// Requests that have not found their node; `None` where the servers are no cluster.
+    pub(super) cluster: Option<Box<ClusterRequests>>,
 }
 
 impl UnderWay {
     /// Nothing, at a depth of 1.
     pub(super) fn new() -> UnderWay {
-        UnderWay { slots: Slots::new(1, 0), waiting: FollowUps::default(), splits: None }
+        UnderWay { slots: Slots::new(1, 0), waiting: FollowUps::default(), splits: None, cluster: None }
     }
 
     /// Begins a phase with `depth` slots, which are free since `begin`.
@@ -31,6 +34,9 @@ impl UnderWay {
         assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
         self.slots.renew(depth, begin);
         self.waiting.clear();
+        if let Some(cluster) = &mut self.cluster {
+            cluster.clear();
+        }
     }
 
     /// Whether only some parts of a request were asked.

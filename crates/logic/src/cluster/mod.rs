@@ -13,6 +13,7 @@ pub mod redirect;
 pub mod refresh;
 pub mod slots_reply;
 mod values;
+pub mod view;
 
 pub use self::nodes::{NodeNumber, UNOWNED};
 pub use crate::client::route::crc16::{SLOTS, slot as slot_of};

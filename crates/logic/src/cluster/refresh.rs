@@ -10,8 +10,12 @@ const GAP_MIN_NS: Nanos = 100 * MILLISECOND;
 /// The longest time from the end of one refresh to the begin of the next one that is wanted.
 const GAP_MAX_NS: Nanos = 2 * SECOND;
 
-/// The refreshes of one process. One is in flight at a time, and while the answers bring nothing new, the time between two of them
-/// doubles.
+/// Time for which answers that bring nothing new are followed by others as soon as possible: a failover takes so long at most, and
+/// until its end all nodes say what they said before.
+const FAILOVER_NS: Nanos = 30 * SECOND;
+
+/// The refreshes of one process. One is in flight at a time. When the answers have brought nothing new for 30 s, the time between two
+/// of them doubles.
 #[derive(Clone, Debug)]
 pub struct RefreshSchedule {
     draws: Stream,
@@ -28,6 +32,8 @@ pub struct RefreshSchedule {
     earliest: Nanos,
     /// The gap after the next refresh, where that brings nothing new.
     gap_ns: Nanos,
+    /// Time of the first wanted refresh of a series that brought nothing new; [`NEVER`] if there is none.
+    in_vain_since: Nanos,
     /// Time from which on a want begins a new series of refreshes, which start with the shortest gap.
     quiet_from: Nanos,
     period_ns: Option<Nanos>,
@@ -55,6 +61,7 @@ impl RefreshSchedule {
             in_flight: None,
             earliest: 0,
             gap_ns: GAP_MIN_NS,
+            in_vain_since: NEVER,
             quiet_from: 0,
             period_ns: None,
             periodic_at: NEVER,
@@ -71,7 +78,7 @@ impl RefreshSchedule {
     /// since the answer may be older than its cause.
     pub fn want(&mut self, blamed: Option<NodeNumber>, now: Nanos) {
         if !self.is_wanted && self.in_flight.is_none() && now >= self.quiet_from {
-            self.gap_ns = GAP_MIN_NS;
+            (self.gap_ns, self.in_vain_since) = (GAP_MIN_NS, NEVER);
         }
         self.is_wanted = true;
         self.blamed = blamed.or(self.blamed);
@@ -114,9 +121,11 @@ impl RefreshSchedule {
             self.blamed = None;
         }
         let in_vain = was_wanted && !changed;
+        self.in_vain_since = if in_vain { self.in_vain_since.min(now) } else { NEVER };
+        let is_long = in_vain && now >= self.in_vain_since.saturating_add(FAILOVER_NS);
         let gap_ns = if in_vain { self.gap_ns } else { GAP_MIN_NS };
         self.earliest = now.saturating_add(gap_ns);
-        self.gap_ns = if in_vain { GAP_MAX_NS.min(2 * gap_ns) } else { GAP_MIN_NS };
+        self.gap_ns = if is_long { GAP_MAX_NS.min(2 * gap_ns) } else { gap_ns };
         self.quiet_from = now.saturating_add(GAP_MAX_NS);
         self.periodic_at = self.period_ns.map_or(NEVER, |period_ns| now.saturating_add(period_ns));
     }
@@ -180,37 +189,42 @@ mod tests {
         assert_eq!(schedule.next_time(), NEVER);
     }
 
+    /// Lets a refresh be wanted, begin and end again and again for so long from `end` on. Returns the end of the last one.
+    fn in_vain(schedule: &mut RefreshSchedule, mut end: Nanos, for_ns: Nanos) -> Nanos {
+        let until = end + for_ns;
+        while end < until {
+            schedule.want(None, end);
+            end = refresh(schedule, end, Some(false)).1 + ms(1);
+        }
+        end
+    }
+
     #[test]
-    fn gaps_double_while_nothing_changes() {
+    fn gaps_are_short_as_long_as_a_failover_takes_and_double_when_nothing_changes_then() {
         let mut schedule = RefreshSchedule::new(1);
         let mut gaps = Vec::new();
-        let mut end = ms(1_000);
-        schedule.want(None, end);
+        let mut end = in_vain(&mut schedule, ms(1_000), FAILOVER_NS - ms(100));
         for changed in [false, false, false, false, false, false, false, true, false, false] {
-            let (_, begin) = refresh(&mut schedule, end, Some(changed));
-            gaps.push((begin - end) / MILLISECOND);
-            end = begin + ms(1);
             schedule.want(None, end);
             assert_eq!(schedule.begin(schedule.next_time() - 1, &NODES), None, "too early");
+            let (_, begin) = refresh(&mut schedule, end, Some(changed));
+            gaps.push(begin.saturating_sub(end) / MILLISECOND);
+            end = begin + ms(1);
         }
-        assert_eq!(gaps, [0, 100, 200, 400, 800, 1_600, 2_000, 2_000, 100, 100]);
-        assert_eq!((schedule.next_time() - end) / MILLISECOND, 200);
+        assert!(gaps[0] <= 100 && gaps[7] >= 1_999, "{gaps:?}");
+        assert!(gaps[1..8].windows(2).all(|pair| pair[1] >= pair[0]), "{gaps:?}");
+        assert!(gaps[8..].iter().all(|gap| *gap <= 100), "{gaps:?}");
     }
 
     #[test]
     fn a_want_after_a_quiet_time_begins_with_the_shortest_gap() {
         let mut schedule = RefreshSchedule::new(1);
-        for _ in 0..5 {
-            schedule.want(None, 0);
-            refresh(&mut schedule, 0, Some(false));
-        }
+        in_vain(&mut schedule, 0, FAILOVER_NS + 60 * SECOND);
+        assert_eq!(schedule.gap_ns, GAP_MAX_NS);
         let end = schedule.quiet_from - GAP_MAX_NS;
         let mut soon = schedule.clone();
         soon.want(None, end + ms(1_999));
-        assert_eq!(soon.next_time(), end + ms(1_600));
-        refresh(&mut soon, end + ms(1_999), Some(false));
-        soon.want(None, end + ms(2_000));
-        assert_eq!(soon.next_time(), end + ms(2_000 + 2_000), "the series goes on");
+        assert_eq!(soon.next_time(), end + GAP_MAX_NS, "the series goes on");
         schedule.want(None, end + ms(2_000));
         refresh(&mut schedule, end + ms(2_000), Some(false));
         schedule.want(None, end + ms(2_001));

@@ -79,6 +79,11 @@ pub trait Sink {
     /// Receives the end of a request; `message` is what the server said beyond the outcome.
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]);
 
+    /// Receives the end of a request whose connection is closed, or is given up since a request on it is late.
+    fn lost(&mut self, answer: &Answer<'_>) {
+        self.answer(answer, &[]);
+    }
+
     /// Receives the news that the item whose bytes arrive, if there is one, stays incomplete. The call comes before
     /// [`Sink::answer`] where a reply breaks off; otherwise every item is complete when the next item begins or when
     /// its request ends, with an error or without.

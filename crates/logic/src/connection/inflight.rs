@@ -28,6 +28,8 @@ pub struct Ticket {
     pub answer_use: AnswerUse,
     /// Number of keys.
     pub keys: u16,
+    /// Place of the request, where lanes share it or its lane may change: the lane, or the slot in a cluster.
+    pub place: u16,
 }
 
 impl Ticket {
@@ -44,6 +46,7 @@ impl Ticket {
             origin: Origin::Arrival,
             answer_use: AnswerUse::None,
             keys: 1,
+            place: 0,
         }
     }
 
@@ -60,8 +63,6 @@ impl Ticket {
 pub enum Origin {
     /// The arrival of the request was due.
     Arrival,
-    /// The arrival of a request was due that several lanes share; this request is the part of one lane.
-    Part,
     /// The answer to another request made this one necessary.
     FollowUp,
     /// The request stores a key that a read missed.
@@ -78,6 +79,14 @@ pub enum Origin {
     Row,
     /// The arrival of a read was due whose answer is counted, also where it finds what it asked for.
     Counted,
+    /// The arrival of a request was due that several lanes share; this request is the part of one lane.
+    Part,
+    /// The part of a request that several places share, which is sent again since a node of a cluster did not answer it.
+    ResentPart,
+    /// A node of a cluster did not answer the request, which is sent again; the client knows why it was asked.
+    Resent,
+    /// `ASKING` of a cluster, which goes before a request that is sent again.
+    Asking,
 }
 
 impl Origin {
@@ -85,6 +94,18 @@ impl Origin {
     #[inline]
     pub fn asks_nothing_more(self) -> bool {
         (self as u8) < Origin::BeforeCas as u8
+    }
+
+    /// Whether such a request is the part of one that several places share.
+    #[inline]
+    pub fn is_part(self) -> bool {
+        matches!(self, Origin::Part | Origin::ResentPart)
+    }
+
+    /// Whether such a request is no whole request of its client: a part of one, or one that is sent again.
+    #[inline]
+    pub fn is_partial(self) -> bool {
+        self as u8 >= Origin::Part as u8
     }
 }
 
@@ -127,7 +148,7 @@ enum State {
 }
 
 fn mark_one(owed: Option<&mut Owed>, mark: u16) -> bool {
-    let fit = owed.filter(|owed| owed.state == State::Waiting && owed.ticket.origin != Origin::Part);
+    let fit = owed.filter(|owed| owed.state == State::Waiting && !owed.ticket.origin.is_partial());
     fit.map(|owed| owed.mark = mark).is_some()
 }
 

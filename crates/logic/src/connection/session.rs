@@ -144,6 +144,13 @@ impl<C: Codec> Session<C> {
         Ok(waiting_bytes)
     }
 
+    /// Queues `ASKING` of a cluster, whose answer will have this ticket. Nothing is queued by protocols without clusters.
+    pub fn request_asking(&mut self, ticket: Ticket) {
+        if self.codec.encode_asking(&mut self.outbox) {
+            self.owed.push(ticket, self.taken + self.outbox.len() as u64, false);
+        }
+    }
+
     /// The number of bytes that wait to be sent.
     pub fn waiting_bytes(&self) -> usize {
         self.outbox.len()
@@ -351,7 +358,7 @@ impl<C: Codec> Session<C> {
         sink.broken_off();
         for owed in self.owed.drain() {
             sink.cut_off(owed.end <= self.taken);
-            sink.answer(&ended(&owed, Outcome::Error(fault(&owed)), at, Stamp::Nothing), &[]);
+            sink.lost(&ended(&owed, Outcome::Error(fault(&owed)), at, Stamp::Nothing));
         }
     }
 

@@ -1,8 +1,8 @@
 //! The defaults of a Plan and of its parts.
 
 use super::{
-    Adaptive, Arrivals, Backend, Changes, ClientPolicy, Clock, Data, Depth, Engine, Group, Labels, Mix, Plan,
-    Protocol, Route, SCHEMA, Socket, Style, Transport, Wait,
+    Adaptive, Arrivals, Backend, Changes, ClientPolicy, Clock, ClusterOptions, Data, Depth, Engine, Group,
+    Labels, Mix, Plan, Protocol, Route, SCHEMA, Socket, Style, Transport, Wait,
 };
 use crate::dist::Dist;
 use crate::protocol::Verb;
@@ -16,6 +16,7 @@ impl Default for Plan {
             schema: SCHEMA,
             servers: Vec::new(),
             route: Route::default(),
+            cluster: ClusterOptions::default(),
             protocol: Protocol::Text,
             transport: Transport::default(),
             seed: 0,

@@ -10,6 +10,7 @@ mod arrivals;
 mod as_text;
 mod bucket_shares;
 mod changes;
+pub mod cluster;
 mod data;
 mod defaults;
 pub mod detect;
@@ -44,6 +45,7 @@ pub use self::bucket_shares::{BucketShare, BucketShares};
 pub use self::changes::{
     Burst, BurstSources, BurstStates, Changes, Day, PARTS_MAX, POINTS_MAX, Part, RatePoint, RateShape, Sine,
 };
+pub use self::cluster::{ClusterOptions, Rewrite};
 pub use self::data::{Data, KeyStyle, Style, VALUE_CLASSES_MAX, ValueClass, ValueStyle};
 pub use self::event::{EVENTS_MAX, Event, EventKind, FlashCrowd, HotKey, LOST_MAX, RankRange};
 pub use self::fail_on::FailOn;
@@ -78,6 +80,9 @@ pub struct Plan {
     /// The rule that decides which server holds a record and is asked for it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub route: Route,
+    /// The treatment of a cluster's redirects and of its nodes' names; with the route `cluster` alone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cluster: ClusterOptions,
     /// The protocol that the servers speak.
     pub protocol: Protocol,
     /// The transport that carries requests and replies.
@@ -374,18 +379,26 @@ crate::words! {
         KetamaWeighted = "ketama-weighted",
         /// A key lives on one server: the slots of a Redis cluster, spread evenly.
         Crc16 = "crc16",
+        /// A key lives on one node of a Redis or Valkey cluster, which says itself which nodes it has and which slots each
+        /// of them owns. The servers are those that are asked for it.
+        Cluster = "cluster",
     }
 }
 
 impl Route {
     /// Whether each key lives on one server only.
     pub fn owns_keys(self) -> bool {
-        matches!(self, Route::Modulo | Route::Ketama | Route::KetamaWeighted | Route::Crc16)
+        !matches!(self, Route::All | Route::RoundRobin)
     }
 
-    /// The number of lanes of each client: one socket for each server that its requests may go to.
+    /// The number of lanes of each client: one socket for each server that its requests may go to, and one for each node that
+    /// may join a cluster.
     pub fn lanes(self, servers: usize) -> usize {
-        if self == Route::All { 1 } else { servers }
+        match self {
+            Route::All => 1,
+            Route::Cluster => servers + servers.max(cluster::JOINING_MIN),
+            _ => servers,
+        }
     }
 }
 

@@ -140,6 +140,11 @@ pub trait Codec {
     #[inline]
     fn inquire(&mut self, _out: &mut Outbox) {}
 
+    /// Appends `ASKING` of a cluster, whose reply is `OK`. Returns false, and appends nothing, where the protocol has no clusters.
+    fn encode_asking(&mut self, _out: &mut Outbox) -> bool {
+        false
+    }
+
     /// Takes a whole reply to the oldest request off the front of `input`, for a caller that does not need the items.
     /// `oldest` is the tag of that request. The result is the same as that of all steps up to a [`Step::Reply`]
     /// without message. Returns `None` and takes nothing in the middle of a reply, and for replies that are

@@ -1,6 +1,7 @@
 //! Draws one request: its keys, its values, and what is done with its answer.
 
-use crate::client::route::{Lane, Router};
+use crate::client::route::{Place, Router};
+use crate::cluster::view::ClusterView;
 use crate::plan::{Data, Fill, Work};
 use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value, Verb};
 use crate::rng::Stream;
@@ -93,6 +94,8 @@ pub struct RequestInputs<'a> {
     pub verify: f64,
     /// The lanes of every client.
     pub router: Router,
+    /// The cluster that the servers are nodes of; `None` where they are none.
+    pub cluster: Option<Box<ClusterView>>,
     /// Most clients of each server that load.
     pub loaders: u64,
     /// Whether counters are loaded as bare numbers: Redis counts only what is a number from end to end, where memcached pads with
@@ -138,6 +141,7 @@ impl<'a> RequestInputs<'a> {
             run,
             verify: 0.0,
             router: Router::single(),
+            cluster: None,
             loaders: u64::MAX,
             bare_counters: false,
             cache: None,
@@ -167,7 +171,7 @@ impl RequestMaker {
             records: Records::new(keys, values, data, inputs.bare_counters),
             task: Task::new(run.number(), inputs.trace, inputs.recorded, inputs.rows, inputs.sequencer),
             checks: ReadChecks::new(verify, run),
-            routing: Routing { router, clients, loaders },
+            routing: Routing { router, clients, loaders, cluster: inputs.cluster },
             buffer: RequestBuffer {
                 list: PairList { bytes: Vec::with_capacity(KEY_MAX_BYTES), ..PairList::default() },
                 header: [0; HEADER_BYTES],
@@ -184,6 +188,16 @@ impl RequestMaker {
         if let Work::Mix(mix) = work {
             self.task.begin_changes(mix, changes, seed, self.records.count());
         }
+    }
+
+    /// The cluster that the servers are nodes of; `None` where they are none.
+    pub fn cluster(&self) -> Option<&ClusterView> {
+        self.routing.cluster.as_deref()
+    }
+
+    /// The cluster that the servers are nodes of, to be told what is learned of it.
+    pub fn cluster_mut(&mut self) -> Option<&mut ClusterView> {
+        self.routing.cluster.as_deref_mut()
     }
 
     /// Whether requests of a trace are wanted that wait for their clients.
@@ -304,10 +318,10 @@ impl RequestMaker {
         }
     }
 
-    /// The lane of a request with this key, which is its client's turn `turn`.
+    /// The place of a request with this key, which is its client's turn `turn`.
     #[inline]
-    pub(crate) fn lane_of(&mut self, turn: u64, key: u64) -> Lane {
-        self.routing.lane_of(turn, self.records.keys.key(key, &mut self.buffer.key))
+    pub(crate) fn place_of(&mut self, turn: u64, key: u64) -> Place {
+        self.routing.place_of(turn, self.records.keys.key(key, &mut self.buffer.key))
     }
 
     /// Whether the server sent the key with this index. A protocol that does not repeat keys sends an empty one.

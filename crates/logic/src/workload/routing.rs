@@ -1,6 +1,7 @@
 //! The dealing of a phase's requests: the record that a client's request is about, and the lane that it takes.
 
-use crate::client::route::{Lane, Rounds, Router};
+use crate::client::route::{Lane, Place, Rounds, Router};
+use crate::cluster::view::ClusterView;
 use crate::plan::share::rank_among_mates;
 
 /// The lanes of the clients, and the clients that load.
@@ -11,6 +12,8 @@ pub(crate) struct Routing {
     pub(super) clients: u64,
     /// Most clients of one server that load.
     pub(super) loaders: u64,
+    /// The cluster, where the servers are the nodes of one.
+    pub(super) cluster: Option<Box<ClusterView>>,
 }
 
 impl Routing {
@@ -20,10 +23,19 @@ impl Routing {
         self.router.owns_keys()
     }
 
-    /// The lane of a request with this key, which is its client's turn `turn`.
+    /// The place of a request with this key, which is its client's turn `turn`.
     #[inline]
-    pub(super) fn lane_of(&self, turn: u64, key: &[u8]) -> Lane {
-        self.router.lane_of(turn, key)
+    pub(super) fn place_of(&self, turn: u64, key: &[u8]) -> Place {
+        self.router.place_of(turn, key)
+    }
+
+    /// The lane of a place. A slot of a cluster has one where the client knows that its owner's connection is open.
+    #[inline]
+    pub(crate) fn lane_at(&self, place: Place) -> Lane {
+        match &self.cluster {
+            Some(cluster) => cluster.owner_of(place).unwrap_or(0),
+            None => place,
+        }
     }
 
     /// The number of request `index` of client `number` among the requests of all clients that load, where any client may
@@ -52,7 +64,9 @@ impl Routing {
                 (0..servers as Lane, Some((0..servers).map(is_own).collect::<Vec<bool>>()))
             }
             Rounds::Once => {
-                let lane = self.router.lane_of(0, key);
+                // In a cluster, the lane follows from the key when the request is asked.
+                let home = self.router.place_of(0, key);
+                let lane = if self.router.is_cluster() { 0 } else { home };
                 (lane..lane + Lane::from(place % self.clients == number), None)
             }
         };

@@ -157,13 +157,19 @@ pub fn drive(job: &Job, extras: &Extras, style: &mut dyn Style) -> Exit {
     driver.conclude(&plan, result, style)
 }
 
-/// The plan that repeats a run: with the changes that were made by hand, if it was steered.
+/// The plan that repeats a run: with the changes that were made by hand, if it was steered, and with the nodes of its cluster as
+/// its servers.
 fn plan_after<'a>(plan: &'a ValidPlan, measurement: Option<&Measurement>) -> Cow<'a, ValidPlan> {
     let changes = measurement.and_then(|measurement| measurement.steered.as_deref()).unwrap_or_default();
-    match steered_plan(plan, changes).validate() {
-        Ok(steered) if !changes.is_empty() => Cow::Owned(steered),
-        _ => Cow::Borrowed(plan),
+    let cluster = measurement.and_then(|measurement| measurement.cluster.as_ref());
+    if changes.is_empty() && cluster.is_none() {
+        return Cow::Borrowed(plan);
     }
+    let mut after = steered_plan(plan, changes);
+    if let Some(cluster) = cluster {
+        after.servers = cluster.nodes.iter().map(|node| node.name.clone()).collect();
+    }
+    after.validate().map_or(Cow::Borrowed(plan), Cow::Owned)
 }
 
 /// The state that the runs of a job share.

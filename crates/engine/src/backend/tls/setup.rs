@@ -204,7 +204,8 @@ impl Setup {
         match (&self.names, target) {
             (Names::One(name), _) => name.clone(),
             (Names::ByAddress(names), Target::Tcp { address, .. }) => {
-                names.get(address).expect("connections go to the servers that TLS was set up for").clone()
+                // A node that joined its cluster later is known by its address alone.
+                names.get(address).cloned().unwrap_or_else(|| ServerName::IpAddress(address.ip().into()))
             }
             (Names::ByAddress(_), Target::Unix(_) | Target::Udp { .. }) => {
                 unreachable!("a unix socket without a name is refused")

@@ -275,6 +275,15 @@ impl WorkerReporter {
         (self.open, self.unanswered) = (open, unanswered);
     }
 
+    /// Takes what the maker's cluster counted of redirects. Only those of a measured phase are kept.
+    pub fn note_redirects(&mut self, maker: &mut RequestMaker) {
+        let Some(view) = maker.cluster_mut() else { return };
+        let counts = std::mem::take(&mut view.counts);
+        if let ReportMode::Record(_) = self.mode {
+            self.interval.counters.redirects.add(&counts);
+        }
+    }
+
     /// Time at which [`WorkerReporter::tick`] next hands something over.
     pub fn next_tick(&self) -> Nanos {
         self.next_tick

@@ -5,3 +5,6 @@ pub type Lane = u16;
 
 /// Most lanes that a client can have.
 pub const LANES_MAX: usize = Lane::MAX as usize;
+
+/// The place where a request is answered: its lane, or in a cluster the slot of its key, whose lane changes.
+pub type Place = u16;

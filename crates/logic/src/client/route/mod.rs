@@ -8,7 +8,7 @@ pub mod modulo;
 
 use self::crc16::Deal;
 use self::ketama::Ring;
-pub use self::lane::{LANES_MAX, Lane};
+pub use self::lane::{LANES_MAX, Lane, Place};
 use crate::plan::Route;
 
 /// The lanes of every client, and the rule that chooses the lane of a request.
@@ -33,6 +33,8 @@ enum Rule {
     Modulo,
     Ketama(Ring),
     Crc16(Deal),
+    /// The slot of the key, whose owner changes.
+    Cluster,
 }
 
 /// The ways in which the loading of records is divided between clients and servers.
@@ -52,7 +54,7 @@ impl Router {
         Router { servers: vec![0], rule: Rule::Own, block: 1 }
     }
 
-    /// The lanes to these servers of a Plan.
+    /// The lanes to these servers of a Plan, and to the nodes that may join a cluster.
     ///
     /// # Panics
     /// Panics when there is no server, or when there are more than [`LANES_MAX`] and clients have a lane to each.
@@ -66,8 +68,10 @@ impl Router {
             Route::Ketama => Rule::Ketama(Ring::plain(servers)),
             Route::KetamaWeighted => Rule::Ketama(Ring::weighted(servers)),
             Route::Crc16 => Rule::Crc16(Deal::new(servers)),
+            Route::Cluster => Rule::Cluster,
         };
-        Router { servers: (0..servers.len() as u32).collect(), rule, block: 1 }
+        let count = if route == Route::Cluster { route.lanes(servers.len()) } else { servers.len() };
+        Router { servers: (0..count as u32).collect(), rule, block: 1 }
     }
 
     /// Deals `block` clients at a time, by their numbers, to one server, where clients have one lane.
@@ -113,9 +117,16 @@ impl Router {
         }
     }
 
-    /// The lane of a request, by the number of the request in the sequence of its client (`turn`) or by its key.
+    /// Whether the place of a request is a slot whose owner changes, and not a lane.
     #[inline]
-    pub fn lane_of(&self, turn: u64, key: &[u8]) -> Lane {
+    pub fn is_cluster(&self) -> bool {
+        matches!(self.rule, Rule::Cluster)
+    }
+
+    /// The place of a request, by the number of the request in the sequence of its client (`turn`) or by its key: its lane, or
+    /// the slot of its key in a cluster.
+    #[inline]
+    pub fn place_of(&self, turn: u64, key: &[u8]) -> Place {
         let lanes = self.servers.len();
         match &self.rule {
             Rule::Own => 0,
@@ -123,6 +134,7 @@ impl Router {
             Rule::Modulo => (modulo::one_at_a_time(key) as usize % lanes) as Lane,
             Rule::Ketama(ring) => ring.lane_of(key),
             Rule::Crc16(deal) => deal.lane_of(key),
+            Rule::Cluster => crc16::slot(key),
         }
     }
 }
@@ -160,7 +172,7 @@ mod tests {
             let router = Router::new(route, &servers);
             assert_eq!(digits.len(), keys().len());
             for (key, digit) in keys().iter().zip(digits.chars()) {
-                let lane = router.lane_of(0, key.as_bytes());
+                let lane = router.place_of(0, key.as_bytes());
                 assert_eq!(Some(u32::from(lane)), digit.to_digit(36), "{key} by {name} over {servers:?}");
                 checked += 1;
             }
@@ -174,13 +186,13 @@ mod tests {
         let own = Router::new(Route::All, &servers);
         let places: Vec<&[u32]> = (0..4).map(|number| own.servers_of(number)).collect();
         assert_eq!(places, [&[0][..], &[1], &[2], &[0]]);
-        assert_eq!(own.lane_of(7, b"key"), 0);
+        assert_eq!(own.place_of(7, b"key"), 0);
         let blocks = own.in_blocks(2);
         let places: Vec<&[u32]> = (0..8).map(|number| blocks.servers_of(number)).collect();
         assert_eq!(places, [&[0][..], &[0], &[1], &[1], &[2], &[2], &[0], &[0]]);
         let turns = Router::new(Route::RoundRobin, &servers);
         assert_eq!(turns.servers_of(1), [0, 1, 2]);
-        let lanes: Vec<Lane> = (1..6).map(|turn| turns.lane_of(turn, b"key")).collect();
+        let lanes: Vec<Lane> = (1..6).map(|turn| turns.place_of(turn, b"key")).collect();
         assert_eq!(lanes, [1, 2, 0, 1, 2]);
     }
 }

@@ -61,6 +61,7 @@ impl Plan {
         invalid::within(Field::Schema, self.schema.into(), SCHEMA.into(), SCHEMA.into())?;
         targets::servers(&self.servers)?;
         targets::lanes(&self)?;
+        targets::cluster(&self)?;
         invalid::within(Field::Seed, self.seed, 0, invalid::NUMBER_MAX)?;
         invalid::span(Field::Interval, self.interval_ns, (10 * MILLISECOND, "10ms"), (HOUR, "1h"))?;
         if let Some(every_ns) = self.server_stats_ns {

@@ -2,12 +2,17 @@
 //! goals and labels.
 
 use super::field::Field;
-use super::invalid::{Invalid, YEAR, refuse, refuse_if, span, within};
+use super::invalid::{HOUR, Invalid, YEAR, refuse, refuse_if, span, within};
 use crate::client::route::LANES_MAX;
+use crate::cluster::nodes::NodeName;
 use crate::plan::address::{self, PORT};
-use crate::plan::{Backend, Clock, LABEL_ACCEPTED, LABELS_MAX, Labels, Plan, Socket, is_label};
+use crate::plan::{
+    Backend, Clock, ClusterOptions, LABEL_ACCEPTED, LABELS_MAX, Labels, Plan, Route, Socket, Transport,
+    is_label,
+};
 use crate::protocol::Refused;
 use crate::protocol::handshake::Credentials;
+use crate::time::MILLISECOND;
 
 /// Refuses servers that are not in the form that Plans have.
 pub fn servers(servers: &[String]) -> Result<(), Invalid> {
@@ -56,6 +61,47 @@ pub fn lanes(plan: &Plan) -> Result<(), Invalid> {
     let expected = format!("expected at most {LANES_MAX} servers with --route {}", route.name());
     refuse_if(route.lanes(servers) > LANES_MAX, Field::Servers, format!("{servers} servers"), expected)
 }
+
+/// Most rewritten names of a cluster's nodes.
+const REWRITES_MAX: usize = 16_384;
+
+/// Refuses options of a cluster where the servers are none, and plans that a cluster cannot serve.
+pub fn cluster(plan: &Plan) -> Result<(), Invalid> {
+    let options = &plan.cluster;
+    if plan.route != Route::Cluster {
+        let own = ClusterOptions::default();
+        let expected = "accepted only with --cluster";
+        refuse_if(options.redirects != own.redirects, Field::Redirects, options.redirects, expected)?;
+        refuse_if(options.by_ip, Field::ByIp, "", expected)?;
+        refuse_if(!options.rewrite.is_empty(), Field::Rewrites, "", expected)?;
+        return refuse_if(options.refresh_ns.is_some(), Field::ClusterRefresh, "", expected);
+    }
+    within(Field::Redirects, options.redirects.into(), 0, REDIRECTS_MAX)?;
+    if let Some(refresh_ns) = options.refresh_ns {
+        span(Field::ClusterRefresh, refresh_ns, (100 * MILLISECOND, "100ms"), (HOUR, "1h"))?;
+    }
+    within(Field::Rewrites, options.rewrite.len() as u64, 0, REWRITES_MAX as u64)?;
+    for (index, rewrite) in options.rewrite.iter().enumerate() {
+        let is_name =
+            |text: &str| NodeName::parse(text).is_some() || NodeName::parse(&format!("{text}:1")).is_some();
+        let expected = "expected HOST or HOST:PORT";
+        refuse_if(!is_name(&rewrite.from), Field::RewriteFrom.of(index), &rewrite.from, expected)?;
+        refuse_if(!is_name(&rewrite.to), Field::RewriteTo.of(index), &rewrite.to, expected)?;
+    }
+    let refuse_route =
+        |is_wrong: bool, expected: &str| refuse_if(is_wrong, Field::Route, "cluster", expected);
+    refuse_route(!plan.protocol.is_resp(), "a cluster speaks RESP: resp2 or resp3")?;
+    refuse_route(plan.transport == Transport::Udp, "a cluster is reached over TCP")?;
+    refuse_route(!plan.reconnect, "a cluster's connections are opened again when they are lost")?;
+    refuse_route(
+        plan.servers.iter().any(|server| server.starts_with('/')),
+        "the nodes of a cluster have addresses",
+    )?;
+    refuse_if(plan.database != 0, Field::Database, plan.database, "a cluster has database 0 alone")
+}
+
+/// Most times that a request may be sent again because a node named another one.
+const REDIRECTS_MAX: u64 = 1_000;
 
 /// Refuses goals that no result can meet.
 pub fn goals(plan: &Plan) -> Result<(), Invalid> {

@@ -161,6 +161,12 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
         }
     }
 
+    fn encode_asking(&mut self, out: &mut Outbox) -> bool {
+        out.push(b"*1\r\n$6\r\nASKING\r\n");
+        self.asked.push_back(ExpectedReply::Stored);
+        true
+    }
+
     #[inline(always)]
     fn skim(&mut self, _oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
         if self.place != RespPosition::Line || self.skip > 0 || !self.lines.at_start() {

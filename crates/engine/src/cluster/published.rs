@@ -1,0 +1,118 @@
+//! The map of a cluster as all workers of a process share it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pummel_logic::cluster::map::SlotMap;
+use pummel_logic::cluster::nodes::{NodeNumber, NodeTable};
+use pummel_logic::cluster::view::Wish;
+
+/// The map and the nodes that were found last.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    /// The owner of each slot.
+    pub map: Arc<SlotMap>,
+    /// The nodes; those of the plan come first, and the servers of the run have the same numbers.
+    pub nodes: Arc<NodeTable>,
+}
+
+/// The published map, and the wishes for a new one.
+#[derive(Debug)]
+pub struct Published {
+    /// Number of maps that were published.
+    generation: AtomicU64,
+    topology: Mutex<Topology>,
+    wishes: Mutex<Wishes>,
+    /// Whether each node failed to take a connection, or lost one, and has taken none since.
+    down: Box<[AtomicBool]>,
+    wished: Condvar,
+}
+
+/// The wishes for a new map that were not taken yet.
+#[derive(Debug, Default)]
+struct Wishes {
+    wish: Option<Wish>,
+    is_over: bool,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Published {
+    /// The first map of a cluster that has `nodes_max` nodes at most.
+    pub fn new(topology: Topology, nodes_max: usize) -> Published {
+        Published {
+            down: (0..nodes_max).map(|_| AtomicBool::new(false)).collect(),
+            generation: AtomicU64::new(1),
+            topology: Mutex::new(topology),
+            wishes: Mutex::default(),
+            wished: Condvar::new(),
+        }
+    }
+
+    /// Number of maps that were published.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// The newest map.
+    pub fn topology(&self) -> Topology {
+        locked(&self.topology).clone()
+    }
+
+    /// Publishes a new map.
+    pub fn publish(&self, topology: Topology) {
+        *locked(&self.topology) = topology;
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Asks for a new map, of another node than the one blamed.
+    pub fn want(&self, wish: Wish) {
+        if let Some(node) = wish {
+            self.note_down(node, true);
+        }
+        let mut wishes = locked(&self.wishes);
+        wishes.wish = Some(wish.or(wishes.wish.flatten()));
+        self.wished.notify_one();
+    }
+
+    /// Notes whether connections to a node fail.
+    pub fn note_down(&self, node: NodeNumber, is_down: bool) {
+        if let Some(down) = self.down.get(usize::from(node)) {
+            down.store(is_down, Ordering::Relaxed);
+        }
+    }
+
+    /// A node that owns slots and takes no connections; `None` where all take them.
+    pub fn owner_that_is_down(&self, map: &SlotMap) -> Option<NodeNumber> {
+        let is_down = |node: NodeNumber| {
+            self.down.get(usize::from(node)).is_some_and(|down| down.load(Ordering::Relaxed))
+        };
+        if !self.down.iter().any(|down| down.load(Ordering::Relaxed)) {
+            return None;
+        }
+        map.masters().find(|&node| is_down(node))
+    }
+
+    /// Ends the wait for wishes for good.
+    pub fn end(&self) {
+        locked(&self.wishes).is_over = true;
+        self.wished.notify_one();
+    }
+
+    /// Whether no wish is answered any more.
+    pub fn is_over(&self) -> bool {
+        locked(&self.wishes).is_over
+    }
+
+    /// Waits for a wish for so long at most, and takes it.
+    pub fn await_wish(&self, longest: Duration) -> Option<Wish> {
+        let wishes = locked(&self.wishes);
+        let is_idle = |wishes: &mut Wishes| wishes.wish.is_none() && !wishes.is_over;
+        let waited = self.wished.wait_timeout_while(wishes, longest, is_idle);
+        waited.unwrap_or_else(PoisonError::into_inner).0.wish.take()
+    }
+}

@@ -1,0 +1,590 @@
+//! Clients of a cluster: requests whose node sends them on or makes them wait, and requests that wait for a node.
+//!
+//! A slot with a redirected request takes no other request of the same client until that one has ended: under the new map a later
+//! request would overtake it. Requests of other slots pass.
+
+use std::collections::VecDeque;
+
+use super::lane_set::LaneState;
+use super::next::{Next, NextRequest};
+use super::split::WholeAnswer;
+use super::{Action, Client, DRAWN, Lane};
+use crate::client::route::Place;
+use crate::cluster::hops::{Attempt, Hops, NextHop};
+use crate::cluster::redirect::read_redirect;
+use crate::connection::answer::{Answer, Stamp};
+use crate::connection::inflight::{Origin, Ticket};
+use crate::protocol::{Fault, Op, Outcome, Verb};
+use crate::time::{NEVER, Nanos};
+use crate::unsent::Unsent;
+use crate::workload::cache_counts::CacheCounts;
+use crate::workload::request::{CheckState, RequestMaker};
+use crate::workload::value::Version;
+
+/// Most bytes that are kept of a node's words until the request that they are about has ended.
+const WORDS_MAX_BYTES: usize = 256;
+
+/// The requests of a client of a cluster that have not found their node.
+#[derive(Debug, Default)]
+pub(super) struct ClusterRequests {
+    /// Requests that were sent, and whose reply did not end them, in the order of their first replies.
+    redirected: Vec<Redirected>,
+    /// Requests that were never sent, in the order in which they came. Each has a slot.
+    held: VecDeque<Held>,
+    /// Place in `held` before which no request can be sent until something changes.
+    looked_at: usize,
+    /// Time since which the client knows that requests of a slot need not wait for a redirected one any more.
+    freed_at: Nanos,
+    /// The phase is over: no request is sent again.
+    is_over: bool,
+}
+
+/// A request that was sent, and whose reply did not end it.
+#[derive(Debug)]
+struct Redirected {
+    /// The request as it was asked first.
+    ticket: Ticket,
+    first_sent: Nanos,
+    /// The lane that a reply named; `None` where the owner of the slot decides.
+    lane: Option<Lane>,
+    /// Whether `ASKING` goes before the request.
+    asking: bool,
+    hops: Hops,
+    /// Time from which on the request is sent again.
+    wake_at: Nanos,
+    /// The lane on which the request is outstanding again.
+    under_way: Option<Lane>,
+    /// The last error, with the node's words.
+    fault: Fault,
+    words: Box<[u8]>,
+}
+
+/// A request that was never sent.
+#[derive(Debug)]
+struct Held {
+    request: NextRequest,
+    due: Nanos,
+    ready: Nanos,
+}
+
+/// Next step of a client whose requests have not found their nodes.
+enum Step {
+    /// The redirected request at this place is sent over this lane.
+    Again(usize, Lane),
+    /// The redirected request at this place is given up.
+    Failed(usize),
+    /// The held request at this place may be sent.
+    Release(usize),
+    /// The held request at this place is never sent.
+    Late(usize),
+}
+
+/// The state of the way to a request's node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The node's connection is open since this time.
+    Open(Nanos),
+    /// The request waits.
+    Later,
+    /// No request waits for the node any more.
+    Never,
+}
+
+/// The meaning of the end of an exchange for the request that it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub enum Exchange {
+    /// The request ends with this answer.
+    Whole,
+    /// The request goes on: it is sent again, or waits.
+    GoesOn,
+    /// The request, which was sent again, ends with this answer. Its ticket and the time of its first sending are those of
+    /// the first exchange.
+    Ends(Ticket, Nanos),
+}
+
+impl Way {
+    fn and(self, other: Way) -> Way {
+        match (self, other) {
+            (Way::Open(since), Way::Open(other)) => Way::Open(since.max(other)),
+            (Way::Never, _) | (_, Way::Never) => Way::Never,
+            _ => Way::Later,
+        }
+    }
+}
+
+impl Redirected {
+    /// Whether the ticket of a resent request is that of this one.
+    fn is(&self, ticket: &Ticket) -> bool {
+        let own = &self.ticket;
+        (own.index, own.key, own.verb, own.due, own.place)
+            == (ticket.index, ticket.key, ticket.verb, ticket.due, ticket.place)
+    }
+}
+
+impl ClusterRequests {
+    /// Forgets the phase before.
+    pub(super) fn clear(&mut self) {
+        *self = ClusterRequests::default();
+    }
+
+    /// Lets the held requests be looked at again, after a change of lanes, of the map, or of what they wait for.
+    pub(super) fn look_again(&mut self) {
+        self.looked_at = 0;
+    }
+
+    /// Lets the requests that wait to be sent again be sent at once, since the map is another one.
+    fn end_waits(&mut self) {
+        self.look_again();
+        self.redirected.iter_mut().for_each(|redirected| redirected.wake_at = 0);
+    }
+
+    /// Whether a redirected request keeps others of its slot waiting.
+    fn is_blocked(&self, place: Place) -> bool {
+        self.redirected.iter().any(|redirected| redirected.ticket.place == place)
+    }
+
+    /// Whether the redirected request at this place is not to be sent over `lane` yet, since an earlier one of its slot waits,
+    /// or is under way elsewhere.
+    fn is_behind(&self, at: usize, lane: Lane) -> bool {
+        let place = self.redirected[at].ticket.place;
+        let mut before = self.redirected[..at].iter().filter(|other| other.ticket.place == place);
+        before.any(|other| other.under_way != Some(lane))
+    }
+
+    /// Removes the held request at this place, whose slot the caller uses or frees.
+    fn take_held(&mut self, at: usize) -> Option<Held> {
+        self.looked_at = at;
+        self.held.remove(at)
+    }
+
+    /// Hands over the requests that were due before `until` and were never sent.
+    pub(super) fn take_unsent(&mut self, until: Nanos, mut unsent: impl FnMut(Unsent)) {
+        self.looked_at = 0;
+        self.held.retain(|held| {
+            let is_due = held.due < until;
+            if is_due {
+                unsent(Unsent { verb: held.request.verb, requests: 1, estimated: 0 });
+            }
+            !is_due
+        });
+    }
+}
+
+impl Client {
+    /// Makes the client one of a cluster: it has a lane for each node that the cluster may have, and opens the lanes of those
+    /// that own slots. All nodes together are one store.
+    #[must_use]
+    pub fn of_cluster(mut self) -> Client {
+        for lane in 0..self.lanes.len() as Lane {
+            self.lanes.set(lane, LaneState::Absent);
+            self.lanes.get_mut(lane).server = 0;
+        }
+        self.under_way.cluster = Some(Box::default());
+        self
+    }
+
+    /// Takes in, from a new map, that the node of this lane owns slots or does not. Returns whether the lane has a connection that is not wanted
+    /// any more; [`Client::leave`] follows when the connection is closed.
+    pub fn note_member(&mut self, lane: Lane, is_member: bool) -> bool {
+        if let Some(cluster) = &mut self.under_way.cluster {
+            cluster.end_waits();
+        }
+        match (self.lanes.get(lane).state, is_member) {
+            (LaneState::Absent, true) => self.lanes.set(lane, LaneState::Closed),
+            (LaneState::Closed | LaneState::Lost, false) => self.lanes.set(lane, LaneState::Absent),
+            (LaneState::Open(_) | LaneState::Opening, false) => return true,
+            _ => {}
+        }
+        false
+    }
+
+    /// Takes in that the connection of a lane whose node left is closed.
+    pub fn leave(&mut self, lane: Lane) {
+        self.lanes.set(lane, LaneState::Absent);
+    }
+
+    /// Whether this lane is to have no connection: its node owns no slot.
+    pub fn is_absent(&self, lane: Lane) -> bool {
+        self.lanes.get(lane).state == LaneState::Absent
+    }
+
+    /// Lets no request be sent again, since the phase is over. What waits is taken by [`Client::take_waiting`].
+    pub fn end_redirects(&mut self) {
+        if let Some(cluster) = &mut self.under_way.cluster {
+            cluster.is_over = true;
+        }
+    }
+
+    /// Takes the end of a request, given up at `now`, that was sent and waits to be sent again; `None` when there is none left.
+    pub fn take_waiting(&mut self, now: Nanos) -> Option<WholeAnswer> {
+        let cluster = self.under_way.cluster.as_mut()?;
+        let at = cluster.redirected.iter().position(|redirected| redirected.under_way.is_none())?;
+        Some(self.fail(at, now))
+    }
+
+    /// Takes in the end of an exchange over this lane, and decides what becomes of its request. Only clients of a cluster have
+    /// requests that go on.
+    pub fn end_exchange(
+        &mut self,
+        lane: Lane,
+        answer: &Answer<'_>,
+        words: &[u8],
+        maker: &mut RequestMaker,
+    ) -> Exchange {
+        let Some(cluster) = &mut self.under_way.cluster else { return Exchange::Whole };
+        if answer.ticket.origin == Origin::Asking {
+            return Exchange::GoesOn;
+        }
+        let found = match answer.ticket.origin {
+            Origin::Resent | Origin::ResentPart => cluster
+                .redirected
+                .iter()
+                .position(|known| known.under_way == Some(lane) && known.is(answer.ticket)),
+            _ => None,
+        };
+        let (Some(view), false) = (maker.cluster_mut(), cluster.is_over) else {
+            return self.end_redirected(found, answer, maker);
+        };
+        let Outcome::Error(fault) = answer.outcome else { return self.end_redirected(found, answer, maker) };
+        let ticket = found.map_or(*answer.ticket, |at| cluster.redirected[at].ticket);
+        let mut hops = found.map_or_else(Hops::default, |at| cluster.redirected[at].hops);
+        let reply = match words {
+            [] => None,
+            words => view.name(lane).and_then(|asked| read_redirect(words, asked)),
+        };
+        let (now, limits) = (answer.read, *view.limits());
+        let attempt = Attempt { due: ticket.due, now, jitter: view.jitter() };
+        let next = match &reply {
+            Some(reply) => {
+                let node = view.take_in(reply, lane, ticket.place);
+                let has_failed = node.is_some_and(|node| view.has_failed_lately(node, now));
+                hops.after_reply(reply, node, has_failed, &attempt, &limits)
+            }
+            None if fault.unanswered() => {
+                let next = hops.after_loss(ticket.verb.reads(), &attempt, &limits);
+                view.counts.lost_reads += u64::from(matches!(next, NextHop::WaitUntil(_)));
+                next
+            }
+            None => NextHop::GiveUp,
+        };
+        let (named, asking, wake_at) = match next {
+            NextHop::GiveUp => return self.end_redirected(found, answer, maker),
+            NextHop::Resend { node, asking } => (Some(node), asking, now),
+            NextHop::WaitUntil(at) => (None, false, at),
+        };
+        let words = words[..words.len().min(WORDS_MAX_BYTES)].into();
+        let redirected = Redirected {
+            ticket,
+            first_sent: found.map_or(answer.sent, |at| cluster.redirected[at].first_sent),
+            // What MOVED says is in the map, which may be newer when the request is sent.
+            lane: named.filter(|_| asking),
+            asking,
+            hops,
+            wake_at,
+            under_way: None,
+            fault,
+            words,
+        };
+        match found {
+            Some(at) => cluster.redirected[at] = redirected,
+            None => cluster.redirected.push(redirected),
+        }
+        Exchange::GoesOn
+    }
+
+    /// Ends a request that may have been redirected before, at the place `found`.
+    fn end_redirected(
+        &mut self,
+        found: Option<usize>,
+        answer: &Answer<'_>,
+        maker: &mut RequestMaker,
+    ) -> Exchange {
+        let (Some(cluster), Some(at)) = (&mut self.under_way.cluster, found) else { return Exchange::Whole };
+        let Redirected { ticket, first_sent, .. } = cluster.redirected.remove(at);
+        cluster.freed_at = cluster.freed_at.max(answer.read);
+        cluster.look_again();
+        if let Some(view) = maker.cluster_mut() {
+            let is_error = matches!(answer.outcome, Outcome::Error(_));
+            view.counts.followed += u64::from(!is_error);
+            view.counts.given_up += u64::from(is_error);
+        }
+        Exchange::Ends(ticket, first_sent)
+    }
+
+    /// Gives up the redirected request at this place, which is not under way.
+    fn fail(&mut self, at: usize, now: Nanos) -> WholeAnswer {
+        let Some(cluster) = &mut self.under_way.cluster else {
+            unreachable!("the request is one of a cluster")
+        };
+        let Redirected { ticket, first_sent, fault, words, .. } = cluster.redirected.remove(at);
+        cluster.freed_at = cluster.freed_at.max(now);
+        cluster.look_again();
+        WholeAnswer {
+            ticket,
+            outcome: Outcome::Error(fault),
+            sent: first_sent,
+            arrived: now,
+            read: now,
+            hits: 0,
+            stamp: Stamp::Nothing,
+            message: words.into_vec(),
+            cache: CacheCounts::default(),
+        }
+    }
+
+    /// Returns what a client of a cluster wants.
+    #[inline(never)]
+    pub(super) fn poll_in_cluster<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
+        if self.under_way.is_splitting() {
+            return self.ask_part(maker);
+        }
+        loop {
+            match self.next_step(now, maker) {
+                Some(Step::Again(at, lane)) => return self.ask_again(at, lane, maker),
+                Some(Step::Failed(at)) => {
+                    if let Some(view) = maker.cluster_mut() {
+                        view.counts.given_up += 1;
+                    }
+                    return Action::GivenUp(Box::new(self.fail(at, now)));
+                }
+                Some(Step::Late(at)) => {
+                    let held = self.under_way.cluster.as_mut().and_then(|cluster| cluster.take_held(at));
+                    self.under_way.slots.free(now);
+                    if let Some(Held { request, due, .. }) = held {
+                        return Action::Unsent { verb: request.verb, due };
+                    }
+                }
+                Some(Step::Release(at)) => {
+                    let held = self.under_way.cluster.as_mut().and_then(|cluster| cluster.take_held(at));
+                    if let Some(Held { request, due, ready }) = held {
+                        return self.ask_held(request, due, ready, now, maker);
+                    }
+                }
+                None => {}
+            }
+            let (due, ready, request) = match self.next::<DRAWN>(now, maker) {
+                Next::Open(lane) => return self.open(lane),
+                Next::Wait(until) => return Action::Wait(until.min(self.next_parked_time(now, maker))),
+                Next::Done => return Action::Done,
+                Next::FollowUp { follow, ready } => {
+                    self.under_way.waiting.pop_front();
+                    (follow.due, ready, follow.request)
+                }
+                Next::Arrival { due, ready } => {
+                    let index = self.source.issued;
+                    let request = self.source.draw(index, due, maker);
+                    self.source.step();
+                    (due, ready, request)
+                }
+            };
+            self.under_way.slots.take();
+            match self.way_of(&request, now, maker) {
+                Way::Open(opened) => return self.ask_now(request, due, ready.max(opened), maker),
+                Way::Later => {
+                    self.splits_mut().parked.clear();
+                    if let Some(cluster) = &mut self.under_way.cluster {
+                        cluster.held.push_back(Held { request, due, ready });
+                    }
+                }
+                Way::Never => {
+                    self.splits_mut().parked.clear();
+                    self.under_way.slots.free(now);
+                    return Action::Unsent { verb: request.verb, due };
+                }
+            }
+        }
+    }
+
+    /// The next step of a request that has not found its node; `None` where all of them wait.
+    fn next_step(&mut self, now: Nanos, maker: &mut RequestMaker) -> Option<Step> {
+        let timeout_ns = maker.cluster()?.limits().timeout_ns;
+        let cluster = self.under_way.cluster.as_ref()?;
+        for (at, redirected) in cluster.redirected.iter().enumerate() {
+            if redirected.under_way.is_some() || redirected.wake_at > now && !self.stopped {
+                continue;
+            }
+            let owner = maker.cluster().and_then(|view| view.owner_of(redirected.ticket.place));
+            let lane = redirected.lane.or(owner);
+            let is_given_up =
+                || lane.is_some_and(|lane| maker.cluster().is_some_and(|view| view.is_given_up(lane)));
+            let is_late = now >= redirected.ticket.due.saturating_add(timeout_ns);
+            match lane.filter(|&lane| self.lanes.is_open(lane) && !cluster.is_behind(at, lane)) {
+                _ if self.stopped => return Some(Step::Failed(at)),
+                Some(lane) => return Some(Step::Again(at, lane)),
+                None if is_late || is_given_up() => return Some(Step::Failed(at)),
+                None => {}
+            }
+        }
+        let first = cluster.held.front()?;
+        if self.stopped || now >= first.due.saturating_add(timeout_ns) {
+            return Some(Step::Late(0));
+        }
+        while let Some(held) =
+            self.under_way.cluster.as_ref()?.held.get(self.under_way.cluster.as_ref()?.looked_at)
+        {
+            let (request, at) = (held.request, self.under_way.cluster.as_ref()?.looked_at);
+            let way = self.way_of(&request, now, maker);
+            self.splits_mut().parked.clear();
+            match way {
+                Way::Open(_) => return Some(Step::Release(at)),
+                Way::Never => return Some(Step::Late(at)),
+                Way::Later => self.under_way.cluster.as_mut()?.looked_at += 1,
+            }
+        }
+        None
+    }
+
+    /// Time at which a request that has not found its node is looked at, although nothing happens.
+    fn next_parked_time(&self, now: Nanos, maker: &RequestMaker) -> Nanos {
+        let (Some(cluster), Some(view)) = (&self.under_way.cluster, maker.cluster()) else { return NEVER };
+        let timeout_ns = view.limits().timeout_ns;
+        let of_redirected = cluster.redirected.iter().filter(|redirected| redirected.under_way.is_none());
+        let wakes = of_redirected.map(|redirected| match redirected.wake_at > now {
+            true => redirected.wake_at,
+            false => redirected.ticket.due.saturating_add(timeout_ns),
+        });
+        let of_held = cluster.held.front().map(|held| held.due.saturating_add(timeout_ns));
+        wakes.chain(of_held).min().unwrap_or(NEVER)
+    }
+
+    /// The state of the way to all nodes of a request. Where several slots share it, `parked` has them afterwards.
+    fn way_of(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> Way {
+        let first = self.find_places(request, maker);
+        let places: Vec<Place> = self.splits_mut().parked.iter().map(|&(place, _)| place).collect();
+        if places.is_empty() {
+            return self.way_to(first, now, maker);
+        }
+        places.into_iter().fold(Way::Open(0), |way, place| way.and(self.way_to(place, now, maker)))
+    }
+
+    /// The state of the way to the node that owns a slot.
+    fn way_to(&self, place: Place, now: Nanos, maker: &mut RequestMaker) -> Way {
+        let (Some(cluster), Some(view)) = (&self.under_way.cluster, maker.cluster_mut()) else {
+            return Way::Never;
+        };
+        if cluster.is_blocked(place) {
+            return Way::Later;
+        }
+        let Some(node) = view.owner_of(place) else {
+            view.want(None);
+            return Way::Later;
+        };
+        match self.lanes.get(node).state {
+            LaneState::Open(since) => Way::Open(since),
+            LaneState::Lost => Way::Never,
+            _ if view.is_given_up(node) => Way::Never,
+            _ if now >= self.source.assignment.end && self.stopped => Way::Never,
+            _ => Way::Later,
+        }
+    }
+
+    /// Asks a request that was held, which has its slot. Only the generator delays it from now on.
+    fn ask_held<'a>(
+        &'a mut self,
+        request: NextRequest,
+        due: Nanos,
+        ready: Nanos,
+        now: Nanos,
+        maker: &'a mut RequestMaker,
+    ) -> Action<'a> {
+        let freed_at = self.under_way.cluster.as_ref().map_or(0, |cluster| cluster.freed_at);
+        match self.way_of(&request, now, maker) {
+            Way::Open(opened) => self.ask_now(request, due, ready.max(opened).max(freed_at), maker),
+            // The way was open a moment ago.
+            _ => {
+                self.splits_mut().parked.clear();
+                self.under_way.slots.free(now);
+                Action::Unsent { verb: request.verb, due }
+            }
+        }
+    }
+
+    /// Asks a request that has its slot and whose ways are open, as [`Client::way_of`] found them.
+    fn ask_now<'a>(
+        &'a mut self,
+        request: NextRequest,
+        due: Nanos,
+        ready: Nanos,
+        maker: &'a mut RequestMaker,
+    ) -> Action<'a> {
+        if self.under_way.is_splitting() {
+            self.split(&request, due, ready);
+            return self.ask_part(maker);
+        }
+        let place = self.find_places(&request, maker);
+        let lane = maker.cluster().and_then(|view| view.owner_of(place)).unwrap_or(0);
+        self.ask_in_slot(request, due, ready, maker).over(lane).at(place)
+    }
+
+    /// Sends the redirected request at this place again.
+    fn ask_again<'a>(&'a mut self, at: usize, lane: Lane, maker: &'a mut RequestMaker) -> Action<'a> {
+        let Some(cluster) = &mut self.under_way.cluster else {
+            unreachable!("the request is one of a cluster")
+        };
+        let redirected = &mut cluster.redirected[at];
+        redirected.under_way = Some(lane);
+        let (ticket, asking) = (redirected.ticket, redirected.asking);
+        let op = self.source.op_again(&ticket, maker);
+        let origin = if ticket.origin.is_part() { Origin::ResentPart } else { Origin::Resent };
+        Action::AskAgain { lane, op, ticket: Ticket { origin, ..ticket }, asking }
+    }
+}
+
+impl super::source::Source {
+    /// The request of this ticket once more. Everything in it follows from the draws of its index, but for the versions of what
+    /// it stores, which the ticket has.
+    fn op_again<'a>(&mut self, ticket: &Ticket, maker: &'a mut RequestMaker) -> Op<'a> {
+        let Ticket { verb, key, index, origin, .. } = *ticket;
+        let expiry_bits = self.expiry_bits(verb, index, maker);
+        let is_many = ticket.keys > 1;
+        if is_many {
+            let keys = self.keys_again(ticket, maker);
+            maker.begin_keys();
+            if verb.reads() {
+                keys.iter().for_each(|&key| maker.add_key(key));
+                return maker.read_many(verb, expiry_bits);
+            }
+            let mut version = version_of(ticket);
+            for key in keys {
+                maker.add_pair(key, version);
+                if matches!(ticket.check_state, CheckState::Write(_)) {
+                    version = Version(version.0 + 1);
+                }
+            }
+            return maker.write_many();
+        }
+        if verb == Verb::Mset {
+            maker.begin_keys();
+            maker.add_pair(key, version_of(ticket));
+            return maker.write_many();
+        }
+        if verb.reads() {
+            return maker.read_one(verb, key, expiry_bits);
+        }
+        self.write_of((verb, index, key), (version_of(ticket), 0), origin == Origin::Event, maker)
+    }
+
+    /// The keys of a request of several.
+    fn keys_again(&mut self, ticket: &Ticket, maker: &mut RequestMaker) -> Vec<u64> {
+        maker.turn_to(self.number(), self.moment(ticket.index, ticket.due));
+        let mut keys = Vec::with_capacity(ticket.keys.into());
+        for place in 0..self.places_of(ticket, maker) {
+            let key = match ticket.verb.reads() {
+                true => self.read_key(ticket.index, place.into(), maker),
+                false => self.record(ticket.index, place.into(), crate::workload::key::Space::Plain, maker),
+            };
+            if !ticket.origin.is_part() || maker.place_of(0, key) == ticket.place {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+}
+
+/// The first version that the request of a ticket writes.
+fn version_of(ticket: &Ticket) -> Version {
+    match ticket.check_state {
+        CheckState::Write(version) => version,
+        _ => Version::LOADED,
+    }
+}

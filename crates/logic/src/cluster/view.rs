@@ -1,0 +1,217 @@
+//! The cluster as one worker sees it: the map and the nodes that were published last, and what replies and losses have taught
+//! it since.
+
+use super::hops::HopLimits;
+use super::map::SlotMap;
+use super::nodes::{NodeName, NodeNumber, NodeTable, UNOWNED};
+use super::redirect::Redirect;
+use crate::rng::Stream;
+use crate::time::{MILLISECOND, Nanos};
+
+/// Time after the failure of a connection to a node in which a redirect to that node is a reason to wait, in nanoseconds: in a
+/// failover all nodes name the dead one.
+const FAILED_LATELY_NS: Nanos = 100 * MILLISECOND;
+
+crate::counters! {
+    /// The replies of nodes that redirected requests or made them wait, and what became of those requests.
+    pub struct RedirectCounts {
+        /// Replies `MOVED`.
+        pub moved: u64,
+        /// Replies `ASK`.
+        pub ask: u64,
+        /// Replies `TRYAGAIN`.
+        pub tryagain: u64,
+        /// Replies `CLUSTERDOWN` and `MASTERDOWN`.
+        pub clusterdown: u64,
+        /// Replies `LOADING`.
+        pub loading: u64,
+        /// Replies `READONLY`.
+        pub readonly: u64,
+        /// Reads that were repeated because their connection was lost before the reply came.
+        pub lost_reads: u64,
+        /// Requests that were sent again or had to wait, and were then answered.
+        pub followed: u64,
+        /// Requests that were sent again or had to wait, and failed in the end.
+        pub given_up: u64,
+    }
+}
+
+impl RedirectCounts {
+    /// Counts a reply.
+    pub fn note(&mut self, reply: &Redirect) {
+        let count = match reply {
+            Redirect::Moved { .. } => &mut self.moved,
+            Redirect::Ask { .. } => &mut self.ask,
+            Redirect::TryAgain => &mut self.tryagain,
+            Redirect::ClusterDown | Redirect::MasterDown => &mut self.clusterdown,
+            Redirect::Loading => &mut self.loading,
+            Redirect::ReadOnly => &mut self.readonly,
+            Redirect::CrossSlot => return,
+        };
+        *count += 1;
+    }
+}
+
+/// A wish for a new map, and the node whose reply or loss caused it, which is not to be asked.
+pub type Wish = Option<NodeNumber>;
+
+/// The cluster as one worker sees it.
+#[derive(Debug)]
+pub struct ClusterView {
+    map: SlotMap,
+    nodes: NodeTable,
+    /// Whether each node owns a slot, by what was published last.
+    masters: Vec<bool>,
+    /// Time at which the last connection to each node failed; 0 for none.
+    failed_at: Vec<Nanos>,
+    /// Nodes that have been silent for so long that nothing waits for them.
+    given_up: Vec<bool>,
+    wish: Option<Wish>,
+    /// Nodes that took a connection again after one to them had failed.
+    returned: Vec<NodeNumber>,
+    limits: HopLimits,
+    jitter: Stream,
+    jitters: u64,
+    /// Redirects and waits of the phase under way.
+    pub counts: RedirectCounts,
+}
+
+impl ClusterView {
+    /// The view of a worker before anything is published: no node is known. `nodes_max` is the greatest number of nodes;
+    /// `jitter` shifts the waits.
+    pub fn new(nodes_max: usize, limits: HopLimits, jitter: Stream) -> ClusterView {
+        ClusterView {
+            map: SlotMap::unowned(),
+            nodes: NodeTable::new(nodes_max),
+            masters: vec![false; nodes_max],
+            failed_at: vec![0; nodes_max],
+            given_up: vec![false; nodes_max],
+            wish: None,
+            returned: Vec::new(),
+            limits,
+            jitter,
+            jitters: 0,
+            counts: RedirectCounts::default(),
+        }
+    }
+
+    /// Replaces map and nodes by those that were published.
+    pub fn renew(&mut self, map: &SlotMap, nodes: &NodeTable) {
+        self.map.clone_from(map);
+        self.nodes.clone_from(nodes);
+        self.masters.fill(false);
+        for master in map.masters() {
+            if let Some(is_master) = self.masters.get_mut(usize::from(master)) {
+                *is_master = true;
+            }
+        }
+    }
+
+    /// The node that owns a slot; `None` where none is known.
+    #[inline]
+    pub fn owner_of(&self, slot: u16) -> Option<NodeNumber> {
+        let owner = self.map.owner_of(slot);
+        (owner != UNOWNED).then_some(owner)
+    }
+
+    /// The bounds of redirects.
+    pub fn limits(&self) -> &HopLimits {
+        &self.limits
+    }
+
+    /// 64 random bits.
+    pub fn jitter(&mut self) -> u64 {
+        self.jitters += 1;
+        self.jitter.draw(self.jitters)
+    }
+
+    /// The name of a node; `None` for a number that no node has.
+    pub fn name(&self, node: NodeNumber) -> Option<&NodeName> {
+        (usize::from(node) < self.nodes.len()).then(|| self.nodes.name(node))
+    }
+
+    /// Takes in a reply to a request of `slot`. Returns the number of the node that it names, if it names one that is known. A
+    /// `MOVED` gives the slot to that node at once; every sign of a change asks for a new map.
+    pub fn take_in(&mut self, reply: &Redirect, from: NodeNumber, slot: u16) -> Option<NodeNumber> {
+        self.counts.note(reply);
+        match reply {
+            Redirect::Moved { slot: moved, node } => {
+                let node = node.as_ref().and_then(|node| self.nodes.find(node));
+                // A reply about another slot teaches nothing about this one.
+                if let Some(node) = node.filter(|_| *moved == slot) {
+                    self.map.set_owner(slot, node);
+                }
+                self.want(node.is_none().then_some(from));
+                node.filter(|_| *moved == slot)
+            }
+            Redirect::Ask { node, .. } => {
+                let node = node.as_ref().and_then(|node| self.nodes.find(node));
+                if node.is_none() {
+                    self.want(None);
+                }
+                node
+            }
+            Redirect::ClusterDown | Redirect::MasterDown | Redirect::ReadOnly => {
+                self.want(None);
+                None
+            }
+            Redirect::TryAgain | Redirect::Loading | Redirect::CrossSlot => None,
+        }
+    }
+
+    /// Notes at `now` that a connection to a node failed, or was lost.
+    pub fn note_failure(&mut self, node: NodeNumber, now: Nanos) {
+        if let Some(at) = self.failed_at.get_mut(usize::from(node)) {
+            *at = now;
+        }
+        self.want(Some(node));
+    }
+
+    /// Notes that a node took a connection.
+    pub fn note_opened(&mut self, node: NodeNumber) {
+        if let Some(given_up) = self.given_up.get_mut(usize::from(node)) {
+            *given_up = false;
+            if std::mem::take(&mut self.failed_at[usize::from(node)]) != 0 {
+                self.returned.push(node);
+            }
+        }
+    }
+
+    /// Lets requests for this node wait no more until it takes a connection.
+    pub fn give_up(&mut self, node: NodeNumber) {
+        if let Some(given_up) = self.given_up.get_mut(usize::from(node)) {
+            *given_up = true;
+        }
+    }
+
+    /// Whether no request waits for this node.
+    pub fn is_given_up(&self, node: NodeNumber) -> bool {
+        self.given_up.get(usize::from(node)).is_some_and(|given_up| *given_up)
+    }
+
+    /// Whether a connection to this node failed less than 100 ms before `now`.
+    pub fn has_failed_lately(&self, node: NodeNumber, now: Nanos) -> bool {
+        let at = self.failed_at.get(usize::from(node)).copied().unwrap_or(0);
+        at != 0 && now < at.saturating_add(FAILED_LATELY_NS)
+    }
+
+    /// Asks for a new map, of another node than `blamed`.
+    pub fn want(&mut self, blamed: Wish) {
+        self.wish = Some(blamed.or(self.wish.flatten()));
+    }
+
+    /// Takes the wish for a new map, if there is one.
+    pub fn take_wish(&mut self) -> Option<Wish> {
+        self.wish.take()
+    }
+
+    /// Takes a node that took a connection again.
+    pub fn take_returned(&mut self) -> Option<NodeNumber> {
+        self.returned.pop()
+    }
+
+    /// Whether this node owns a slot, so that clients have connections to it.
+    pub fn is_master(&self, node: NodeNumber) -> bool {
+        self.masters.get(usize::from(node)).is_some_and(|is_master| *is_master)
+    }
+}

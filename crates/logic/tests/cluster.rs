@@ -1,0 +1,476 @@
+//! Tests of the clients of a cluster: what they do with replies that name another node, or no node.
+
+use std::collections::VecDeque;
+
+use pummel_logic::client::route::{Lane, Router};
+use pummel_logic::client::{Action, Client, Exchange, PhaseAssignment};
+use pummel_logic::cluster::hops::HopLimits;
+use pummel_logic::cluster::map::SlotMap;
+use pummel_logic::cluster::nodes::{NodeName, NodeTable};
+use pummel_logic::cluster::slot_of;
+use pummel_logic::cluster::view::{ClusterView, RedirectCounts};
+use pummel_logic::connection::inflight::Ticket;
+use pummel_logic::connection::session::{Answer, Stamp};
+use pummel_logic::plan::{Data, Mix, Route, Work};
+use pummel_logic::protocol::{Fault, Keys, Outcome, Verb};
+use pummel_logic::rng::{Stream, StreamOwner};
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_logic::workload::key::KeyMaker;
+use pummel_logic::workload::request::{RequestInputs, RequestMaker};
+use pummel_logic::workload::value::ValueMaker;
+use pummel_logic::workload::verify::stale::RunMark;
+
+/// Time at which the phase begins.
+const BEGIN: Nanos = SECOND;
+
+/// Nodes of the cluster; node n is lane n.
+const NODES: u16 = 4;
+
+/// A request on its way to a node.
+#[derive(Clone, Debug)]
+struct Sent {
+    lane: Lane,
+    ticket: Ticket,
+    key: Vec<u8>,
+    asking: bool,
+    at: Nanos,
+}
+
+/// One client of a cluster of four nodes, all slots of which belong to node 0 at first.
+struct Scene {
+    client: Client,
+    maker: RequestMaker,
+    now: Nanos,
+    sent: VecDeque<Sent>,
+    /// Requests that ended: verb, first sending, and whether the end was a success.
+    ended: Vec<(Verb, Nanos, bool)>,
+    unsent: u64,
+    /// The time that the client wants to wait for.
+    waits_until: Nanos,
+    is_done: bool,
+}
+
+fn name(node: u16) -> NodeName {
+    NodeName { host: "127.0.0.1".to_owned(), port: 7_001 + node }
+}
+
+fn nodes() -> NodeTable {
+    let mut nodes = NodeTable::new(NODES.into());
+    (0..NODES).for_each(|node| assert_eq!(nodes.number_of(&name(node)), Some(node)));
+    nodes
+}
+
+fn map_of(owner: u16) -> SlotMap {
+    let mut map = SlotMap::unowned();
+    (0..16_384).for_each(|slot| map.set_owner(slot, owner));
+    map
+}
+
+impl Scene {
+    fn new(mix: Mix, requests: u64, depth: u32) -> Scene {
+        Scene::of(mix, requests, depth, HopLimits { redirects: 5, timeout_ns: SECOND })
+    }
+
+    fn of(mix: Mix, requests: u64, depth: u32, limits: HopLimits) -> Scene {
+        let data = Data { records: 1_000, ..Data::default() };
+        let keys = KeyMaker::new(&data).expect("the keys are short");
+        let values = ValueMaker::new(&data).expect("the values are small");
+        let servers: Vec<String> = (0..NODES).map(|node| name(node).to_string()).collect();
+        let mut view = ClusterView::new(NODES.into(), limits, Stream::from_seed(1));
+        view.renew(&map_of(0), &nodes());
+        let inputs = RequestInputs {
+            router: Router::new(Route::Cluster, &servers),
+            cluster: Some(Box::new(view)),
+            ..RequestInputs::new(keys, values, &data, 1, RunMark::new(1))
+        };
+        let mut maker = RequestMaker::new(inputs);
+        maker.begin(&Work::Mix(mix), 1);
+        let lanes: Vec<u32> = (0..u32::from(NODES)).collect();
+        let mut client = Client::new(0, 0, 0, None).with_lanes(&lanes).of_cluster();
+        let place = StreamOwner { seed: 1, group: 0, phase: 1, client: 0 };
+        let assignment = PhaseAssignment { begin: BEGIN, requests, depth, ..PhaseAssignment::nothing(place) };
+        client.begin(assignment, None);
+        let mut scene = Scene {
+            client,
+            maker,
+            now: BEGIN,
+            sent: VecDeque::new(),
+            ended: Vec::new(),
+            unsent: 0,
+            waits_until: 0,
+            is_done: false,
+        };
+        (0..NODES).for_each(|lane| scene.open(lane));
+        scene
+    }
+
+    fn open(&mut self, lane: Lane) {
+        assert!(!self.client.note_member(lane, true), "nothing is to be closed");
+        self.client.handle_opened(lane, self.now);
+    }
+
+    fn counts(&self) -> RedirectCounts {
+        self.maker.cluster().expect("it is a cluster").counts
+    }
+
+    /// Polls the client until it waits.
+    fn poll(&mut self) {
+        loop {
+            let now = self.now;
+            let (lane, ticket, key, asking) = match self.client.poll(now, &mut self.maker) {
+                Action::Ask { lane, op, ticket } => (lane, ticket, first_key(&op.keys), false),
+                Action::AskAgain { lane, op, ticket, asking } => (lane, ticket, first_key(&op.keys), asking),
+                Action::GivenUp(whole) => {
+                    self.end(0, &whole.answer());
+                    continue;
+                }
+                Action::Unsent { .. } => {
+                    self.unsent += 1;
+                    continue;
+                }
+                Action::Wait(until) => return self.waits_until = until,
+                Action::Done => return self.is_done = true,
+                Action::Open(_) => continue,
+                Action::DoneUntil(_) => unreachable!("there is no trace"),
+            };
+            self.sent.push_back(Sent { lane, ticket, key, asking, at: now });
+        }
+    }
+
+    /// The next request that was sent.
+    fn take(&mut self) -> Sent {
+        self.poll();
+        self.sent.pop_front().expect("a request is sent")
+    }
+
+    /// Lets the request end at its node with this outcome and these words, a millisecond later.
+    fn answer(&mut self, sent: &Sent, outcome: Outcome, words: &str) {
+        self.now += MILLISECOND;
+        let answer = Answer {
+            ticket: &sent.ticket,
+            outcome,
+            sent: sent.at,
+            arrived: self.now,
+            read: self.now,
+            hits: u32::from(outcome == Outcome::Hit),
+            stamp: Stamp::Nothing,
+            mark: 0,
+        };
+        let (ticket, first) =
+            match self.client.end_exchange(sent.lane, &answer, words.as_bytes(), &mut self.maker) {
+                Exchange::GoesOn => return,
+                Exchange::Whole => (sent.ticket, sent.at),
+                Exchange::Ends(ticket, first) => (ticket, first),
+            };
+        self.end(sent.lane, &Answer { ticket: &ticket, sent: first, ..answer });
+    }
+
+    /// Takes in the end of a request, or of a part of one.
+    fn end(&mut self, lane: Lane, answer: &Answer<'_>) {
+        let is_right = |answer: &Answer<'_>| !matches!(answer.outcome, Outcome::Error(_));
+        if answer.ticket.origin.is_part() {
+            if let Some(whole) = self.client.handle_part(lane, answer, &[], &mut self.maker) {
+                let whole = whole.answer();
+                self.ended.push((whole.ticket.verb, whole.sent, is_right(&whole)));
+            }
+            return;
+        }
+        self.ended.push((answer.ticket.verb, answer.sent, is_right(answer)));
+        self.client.handle_answer(lane, answer, &mut self.maker);
+    }
+
+    /// Lets the request be sent on, or wait.
+    fn refuse(&mut self, sent: &Sent, words: &str) {
+        let fault =
+            if words.starts_with("MOVED") || words.starts_with("ASK") { Fault::Moved } else { Fault::Server };
+        self.answer(sent, Outcome::Error(fault), words);
+    }
+
+    fn moved(&mut self, sent: &Sent, to: u16) {
+        let words = format!("MOVED {} {}", slot_of(&sent.key), name(to));
+        self.refuse(sent, &words);
+    }
+}
+
+fn first_key(keys: &Keys<'_>) -> Vec<u8> {
+    match keys {
+        Keys::One(key) => key.to_vec(),
+        many => many.key(0).to_vec(),
+    }
+}
+
+fn mix_of(verb: Verb) -> Mix {
+    Mix { ops: vec![(verb, 1.0)], multiget: 1, multiset: 1, ..Mix::default() }
+}
+
+#[test]
+fn a_moved_request_is_one_request_with_its_first_sending() {
+    let mut scene = Scene::new(mix_of(Verb::Get), 2, 1);
+    let first = scene.take();
+    assert_eq!(first.lane, 0);
+    scene.moved(&first, 2);
+    assert!(scene.ended.is_empty(), "it goes on");
+    let again = scene.take();
+    assert_eq!((again.lane, &again.key, again.asking), (2, &first.key, false));
+    scene.answer(&again, Outcome::Miss, "");
+    assert_eq!(scene.ended, [(Verb::Get, first.at, true)]);
+    assert_eq!(scene.counts(), RedirectCounts { moved: 1, followed: 1, ..RedirectCounts::default() });
+    // The slot belongs to the other node from now on, and the wish for a new map blames nobody.
+    let view = scene.maker.cluster_mut().expect("it is a cluster");
+    assert_eq!(view.owner_of(slot_of(&first.key)), Some(2));
+    assert_eq!(view.take_wish(), Some(None));
+    let second = scene.take();
+    scene.answer(&second, Outcome::Hit, "");
+    scene.poll();
+    assert!(scene.is_done && scene.unsent == 0);
+}
+
+#[test]
+fn asked_requests_go_with_asking_and_the_map_stays() {
+    let mut scene = Scene::new(mix_of(Verb::Set), 1, 1);
+    let first = scene.take();
+    let words = format!("ASK {} {}", slot_of(&first.key), name(3));
+    scene.refuse(&first, &words);
+    let again = scene.take();
+    assert_eq!((again.lane, again.asking), (3, true));
+    let view = scene.maker.cluster().expect("it is a cluster");
+    assert_eq!(view.owner_of(slot_of(&first.key)), Some(0));
+    scene.answer(&again, Outcome::Stored, "");
+    assert_eq!(scene.ended, [(Verb::Set, first.at, true)]);
+}
+
+#[test]
+fn replies_that_name_no_node_are_waits_until_the_timeout() {
+    for words in [
+        "TRYAGAIN Multiple keys request during rehashing of slot",
+        "CLUSTERDOWN The cluster is down",
+        "LOADING Redis is loading the dataset in memory",
+        "MOVED 1 ?:7101",
+        "MOVED 1 10.9.9.9:7999",
+    ] {
+        let mut scene = Scene::new(mix_of(Verb::Get), 1, 1);
+        let mut attempts = 0;
+        let first = scene.take();
+        let mut sent = first.clone();
+        loop {
+            attempts += 1;
+            let words = words.replace("MOVED 1", &format!("MOVED {}", slot_of(&sent.key)));
+            scene.refuse(&sent, &words);
+            if !scene.ended.is_empty() {
+                break;
+            }
+            scene.poll();
+            assert!(scene.sent.is_empty(), "it waits");
+            assert!(scene.waits_until <= BEGIN + SECOND, "{words}");
+            scene.now = scene.waits_until.max(scene.now);
+            sent = scene.take();
+        }
+        assert!((4..20).contains(&attempts), "{attempts} with {words}");
+        assert_eq!(scene.ended, [(Verb::Get, first.at, false)], "{words}");
+        assert!(scene.now >= BEGIN + SECOND && scene.now < BEGIN + SECOND + 10 * MILLISECOND, "{words}");
+        let counts = scene.counts();
+        assert_eq!((counts.followed, counts.given_up), (0, 1), "{words}");
+    }
+}
+
+#[test]
+fn circles_end_after_the_redirects_that_are_allowed() {
+    for redirects in [0, 1, 5] {
+        let limits = HopLimits { redirects, timeout_ns: SECOND };
+        let mut scene = Scene::of(mix_of(Verb::Get), 1, 1, limits);
+        let mut sent = scene.take();
+        let mut hops = 0;
+        loop {
+            scene.moved(&sent, (sent.lane + 1) % NODES);
+            if !scene.ended.is_empty() {
+                break;
+            }
+            hops += 1;
+            sent = scene.take();
+        }
+        assert_eq!(hops, redirects);
+        assert_eq!(scene.ended.len(), 1);
+        assert!(!scene.ended[0].2);
+    }
+}
+
+#[test]
+fn other_errors_end_a_request_at_once() {
+    for words in
+        ["OOM command not allowed", "WRONGTYPE Operation against a key", "MOVED", "MOVED x 127.0.0.1:7002"]
+    {
+        let mut scene = Scene::new(mix_of(Verb::Set), 1, 1);
+        let sent = scene.take();
+        scene.refuse(&sent, words);
+        assert_eq!(scene.ended, [(Verb::Set, sent.at, false)], "{words}");
+    }
+}
+
+#[test]
+fn a_read_is_repeated_after_a_loss_and_a_write_is_not() {
+    for (verb, again) in [(Verb::Get, true), (Verb::Set, false)] {
+        let mut scene = Scene::new(mix_of(verb), 1, 1);
+        let sent = scene.take();
+        scene.answer(&sent, Outcome::Error(Fault::Closed), "");
+        assert_eq!(scene.ended.is_empty(), again, "{verb:?}");
+        if again {
+            scene.poll();
+            scene.now = scene.waits_until;
+            let repeated = scene.take();
+            assert_eq!(repeated.key, sent.key);
+            scene.answer(&repeated, Outcome::Hit, "");
+            assert_eq!(scene.counts().lost_reads, 1);
+        }
+    }
+}
+
+#[test]
+fn later_requests_of_a_redirected_slot_wait_and_others_pass() {
+    // One key: all requests are of one slot.
+    let data_of_one = Mix { popularity: pummel_logic::plan::Popularity::Uniform, ..mix_of(Verb::Set) };
+    let mut scene = Scene::new(data_of_one, 64, 4);
+    scene.poll();
+    let sent: Vec<Sent> = scene.sent.drain(..).collect();
+    assert_eq!(sent.len(), 4);
+    let (held, others) = (&sent[0], &sent[1..]);
+    scene.refuse(held, "CLUSTERDOWN The cluster is down");
+    for other in others {
+        scene.answer(other, Outcome::Stored, "");
+    }
+    // While the first one waits, nothing of its slot is sent, and three requests at a time are under way.
+    let slot = slot_of(&held.key);
+    for _ in 0..15 {
+        scene.poll();
+        let round: Vec<Sent> = scene.sent.drain(..).collect();
+        assert!(round.iter().all(|sent| slot_of(&sent.key) != slot), "what comes later would overtake it");
+        if scene.now > BEGIN + 9 * MILLISECOND {
+            break;
+        }
+        for sent in &round {
+            scene.answer(sent, Outcome::Stored, "");
+            scene.now -= MILLISECOND - 1;
+        }
+    }
+}
+
+#[test]
+fn requests_for_a_node_without_a_connection_are_held_and_never_sent_after_their_timeout() {
+    let mut scene = Scene::new(mix_of(Verb::Get), 3, 1);
+    scene.client.handle_closed(0, true, &mut scene.maker);
+    scene.poll();
+    assert!(scene.sent.is_empty() && scene.unsent == 0);
+    assert_eq!(scene.waits_until, BEGIN + SECOND);
+    // Half a second later the connection is open again, and the request is sent.
+    scene.now = BEGIN + SECOND / 2;
+    scene.client.handle_opened(0, scene.now);
+    let sent = scene.take();
+    assert_eq!(sent.ticket.ready, scene.now, "the generator did not delay it");
+    scene.answer(&sent, Outcome::Hit, "");
+    // The next one waits for its whole timeout in vain.
+    scene.client.handle_closed(0, true, &mut scene.maker);
+    scene.poll();
+    assert!(scene.sent.is_empty());
+    scene.now = scene.waits_until;
+    scene.poll();
+    assert_eq!(scene.unsent, 1);
+    assert!(!scene.is_done, "the third one is due");
+}
+
+#[test]
+fn a_phase_that_is_over_ends_what_waits() {
+    let mut scene = Scene::new(mix_of(Verb::Get), 8, 2);
+    scene.poll();
+    let sent: Vec<Sent> = scene.sent.drain(..).collect();
+    scene.refuse(&sent[0], "CLUSTERDOWN The cluster is down");
+    scene.client.end_redirects();
+    scene.answer(&sent[1], Outcome::Error(Fault::Closed), "");
+    assert_eq!(scene.ended.len(), 1, "nothing is repeated any more");
+    let whole = scene.client.take_waiting(scene.now).expect("one waits");
+    assert_eq!((whole.answer().sent, whole.message()), (sent[0].at, &b"CLUSTERDOWN The cluster is down"[..]));
+    scene.client.handle_answer(0, &whole.answer(), &mut scene.maker);
+    assert!(scene.client.take_waiting(scene.now).is_none());
+    assert_eq!(scene.client.outstanding(), 0);
+}
+
+#[test]
+fn a_stopped_client_ends_what_waits_and_sends_nothing() {
+    let mut scene = Scene::new(mix_of(Verb::Get), 8, 2);
+    scene.poll();
+    let sent: Vec<Sent> = scene.sent.drain(..).collect();
+    scene.refuse(&sent[0], "CLUSTERDOWN The cluster is down");
+    scene.answer(&sent[1], Outcome::Hit, "");
+    scene.client.stop(scene.now);
+    scene.poll();
+    assert!(scene.sent.is_empty());
+    assert!(scene.is_done && scene.client.outstanding() == 0);
+}
+
+#[test]
+fn a_multi_get_has_a_part_for_each_slot_and_each_part_follows_its_own_redirect() {
+    let mix = Mix { multiget: 5, ..mix_of(Verb::Get) };
+    let mut scene = Scene::new(mix, 1, 1);
+    scene.poll();
+    let parts: Vec<Sent> = scene.sent.drain(..).collect();
+    assert_eq!(parts.len(), 5, "five keys of five slots");
+    scene.moved(&parts[2], 1);
+    for (number, part) in parts.iter().enumerate().filter(|(number, _)| *number != 2) {
+        scene.answer(part, Outcome::Miss, "");
+        assert!(scene.ended.is_empty(), "part {number} is not the whole");
+    }
+    let again = scene.take();
+    assert_eq!((again.lane, &again.key), (1, &parts[2].key));
+    scene.answer(&again, Outcome::Miss, "");
+    assert_eq!(scene.ended, [(Verb::Get, parts[0].at, true)]);
+    assert_eq!(scene.client.outstanding(), 0);
+}
+
+#[test]
+fn a_phase_ends_when_all_requests_have_whatever_the_nodes_say() {
+    let words = [
+        "TRYAGAIN x",
+        "CLUSTERDOWN x",
+        "READONLY x",
+        "MASTERDOWN x",
+        "CROSSSLOT x",
+        "MOVED 99999 127.0.0.1:7001",
+        "MOVED 0 :7002",
+        "MOVED 0 127.0.0.1:7001",
+        "ASK 0 127.0.0.1:7003",
+        "ERR unknown",
+    ];
+    for seed in 0..200 {
+        let chance = Stream::from_seed(seed);
+        let mut draws = 0;
+        let mut draw = |below: u64| {
+            draws += 1;
+            chance.draw(draws) % below
+        };
+        let (requests, depth) = (1 + draw(40), 1 + draw(8) as u32);
+        let multiget = 1 + draw(4) as u32;
+        let verb = if draw(2) == 0 { Verb::Get } else { Verb::Set };
+        let mut scene = Scene::new(Mix { multiget, ..mix_of(verb) }, requests, depth);
+        for _ in 0..20_000 {
+            scene.poll();
+            if scene.is_done {
+                break;
+            }
+            let Some(sent) = scene.sent.pop_front() else {
+                assert_ne!(scene.waits_until, NEVER, "seed {seed}: nothing wakes the client");
+                scene.now = scene.waits_until.max(scene.now);
+                continue;
+            };
+            match draw(12) as usize {
+                kind if kind < words.len() => {
+                    let words = words[kind].replace(" 0 ", &format!(" {} ", slot_of(&sent.key)));
+                    scene.refuse(&sent, &words);
+                }
+                10 => scene.answer(&sent, Outcome::Error(Fault::Closed), ""),
+                _ if verb == Verb::Get => scene.answer(&sent, Outcome::Miss, ""),
+                _ => scene.answer(&sent, Outcome::Stored, ""),
+            }
+        }
+        assert!(scene.is_done, "seed {seed} does not end");
+        assert_eq!(scene.ended.len() as u64 + scene.unsent, requests, "seed {seed}");
+        assert_eq!(scene.client.outstanding(), 0, "seed {seed}");
+    }
+}
