@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::outages::Outage;
+
 /// A node of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -12,12 +14,27 @@ pub struct ClusterNode {
     pub slots: u32,
 }
 
+/// A shard of a cluster: the slots that one node owned at the start, whichever nodes served them later.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shard {
+    /// Number of the node that owned the slots at the start.
+    pub node: u16,
+    /// Number of slots.
+    pub slots: u32,
+    /// Times in which too few of the shard's requests got a good reply.
+    pub outages: Vec<Outage>,
+}
+
 /// What a run saw of its cluster, beside the replies to its requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterSeen {
     /// The nodes by their numbers, which are those of the servers in the measurement. Nodes that joined come last.
     pub nodes: Vec<ClusterNode>,
+    /// The shards as they were at the start.
+    #[serde(default)]
+    pub shards: Vec<Shard>,
     /// Answers to the question for the map, without the first one.
     pub refreshes: u64,
     /// Questions for the map that no answer came to.

@@ -8,6 +8,8 @@ use pummel_logic::cluster::map::SlotMap;
 use pummel_logic::cluster::nodes::{NodeNumber, NodeTable};
 use pummel_logic::cluster::view::Wish;
 
+use crate::worker::reporter::shards::ShardOfSlot;
+
 /// The map and the nodes that were found last.
 #[derive(Clone, Debug)]
 pub struct Topology {
@@ -26,6 +28,8 @@ pub struct Published {
     wishes: Mutex<Wishes>,
     /// Whether each node failed to take a connection, or lost one, and has taken none since.
     down: Box<[AtomicBool]>,
+    /// The shards of the first map.
+    shards: Arc<ShardOfSlot>,
     wished: Condvar,
 }
 
@@ -44,12 +48,18 @@ impl Published {
     /// The first map of a cluster that has `nodes_max` nodes at most.
     pub fn new(topology: Topology, nodes_max: usize) -> Published {
         Published {
+            shards: Arc::new(ShardOfSlot::of(&topology.map)),
             down: (0..nodes_max).map(|_| AtomicBool::new(false)).collect(),
             generation: AtomicU64::new(1),
             topology: Mutex::new(topology),
             wishes: Mutex::default(),
             wished: Condvar::new(),
         }
+    }
+
+    /// The shards of the first map.
+    pub fn shards(&self) -> &Arc<ShardOfSlot> {
+        &self.shards
     }
 
     /// Number of maps that were published.

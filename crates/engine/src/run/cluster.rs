@@ -12,7 +12,8 @@ use pummel_logic::plan::Plan;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::rng::mix;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
-use pummel_measure::cluster::{ClusterNode, ClusterSeen};
+use pummel_measure::cluster::{ClusterNode, ClusterSeen, Shard};
+use pummel_measure::outages::ShardBuckets;
 
 use super::context::RunContext;
 use super::error::{RunError, no_thread};
@@ -170,19 +171,29 @@ impl Refresher<'_> {
     }
 }
 
-/// The cluster as it was seen at the end of a run.
-pub(super) fn seen(published: &Published, refreshes: Refreshes) -> ClusterSeen {
+/// The cluster as its workers saw it, at the end of a run. The requests of the shards stand in their order.
+pub(super) fn seen(published: &Published, requests: &[ShardBuckets]) -> ClusterSeen {
     let Topology { map, nodes } = published.topology();
     let node = |number: usize| {
         let number = number as u16;
-        let slots = map.slots_of(number);
-        ClusterNode { name: nodes.name(number).to_string(), slots }
+        ClusterNode { name: nodes.name(number).to_string(), slots: map.slots_of(number) }
     };
+    let shards = published.shards().owners().iter().enumerate().map(|(at, &(node, slots))| Shard {
+        node,
+        slots,
+        outages: requests.get(at).map(ShardBuckets::outages).unwrap_or_default(),
+    });
     ClusterSeen {
         nodes: (0..nodes.len()).map(node).collect(),
-        refreshes: refreshes.answered,
-        refreshes_failed: refreshes.failed,
-        generations: refreshes.generations,
-        unusable: refreshes.unusable,
+        shards: shards.collect(),
+        ..ClusterSeen::default()
     }
+}
+
+/// Adds what the questions for the map came to.
+pub(super) fn add_refreshes(seen: &mut ClusterSeen, refreshes: Refreshes) {
+    seen.refreshes = refreshes.answered;
+    seen.refreshes_failed = refreshes.failed;
+    seen.generations = refreshes.generations;
+    seen.unusable = refreshes.unusable;
 }

@@ -16,6 +16,7 @@ use pummel_measure::interval::Interval;
 use pummel_measure::interval_sum::IntervalSum;
 use pummel_measure::measurement::{Measurement, Samples, Status, intervals_merged_notice};
 use pummel_measure::open_slices::OpenSlices;
+use pummel_measure::outages::ShardBuckets;
 use pummel_measure::phase_ends::{PhaseEnds, PhaseSilence};
 use pummel_measure::reason::{Reason, ServerTrouble};
 use pummel_measure::replayed::Replayed;
@@ -23,6 +24,7 @@ use pummel_measure::tally::Tally;
 use pummel_measure::trouble::Trouble;
 use pummel_measure::uncertainty::{Windows, tick_ns};
 
+use super::cluster;
 use super::context::RunContext;
 use super::early_end::EarlyEnd;
 use super::rate_control::RateControl;
@@ -122,6 +124,8 @@ pub(super) struct Collector<'a, 'w> {
     /// Lateness of the requests of a trace.
     lateness: Lateness,
     asked_rows: AskedRows,
+    /// The requests of each shard of a cluster.
+    shards: Vec<ShardBuckets>,
 }
 
 impl<'a, 'w> Collector<'a, 'w> {
@@ -169,6 +173,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             unreported: None,
             lateness: Lateness::default(),
             asked_rows: AskedRows::default(),
+            shards: Vec::new(),
         }
     }
 
@@ -456,6 +461,10 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.asked_rows.merge(asked);
         }
         self.measurement.verify.merge(&end.verify);
+        self.shards.resize_with(self.shards.len().max(end.shards.len()), ShardBuckets::default);
+        for (own, other) in self.shards.iter_mut().zip(&end.shards) {
+            own.merge(other);
+        }
         if let Some(samples) = &mut self.measurement.samples {
             samples.dropped += end.rows_dropped;
         }
@@ -475,6 +484,9 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn finish(mut self) -> Measurement {
         self.add_slices(u64::MAX);
         self.measurement.measured_ns = self.ends.measured_ns();
+        if let Some(published) = &self.context.cluster {
+            self.measurement.cluster = Some(cluster::seen(published, &self.shards));
+        }
         if self.messages_dropped > 0 {
             self.watch.notice(&format!(
                 "{} messages about single connections or clients were dropped, because they came faster than they could be \

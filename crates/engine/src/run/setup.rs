@@ -212,6 +212,7 @@ fn report_options_of(context: &RunContext<'_>, worker: usize, clients: &[ClientI
         stamped: plan.engine.clock == Clock::Kernel && !context.host.servers.iter().any(Server::is_unix),
         times_servers: plan.servers.len() > 1,
         sampling: plan.engine.stamps.map(|sampling| (sampling, plan.seed)),
+        shards: context.cluster.as_ref().map(|published| Arc::clone(published.shards())),
         parts: plan.changes.parts.iter().map(|part| part.at_ns).collect(),
         seed: mix(&[plan.seed, u64::from(context.process_share.first_worker) + worker as u64]),
     }

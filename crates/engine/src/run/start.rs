@@ -224,8 +224,8 @@ fn run_threads(
             machine.anonymise();
         }
         let (mut measurement, our_requests) = Collector::new(context, spares, watch).collect(inbox, stop);
-        if let (Some(published), Some(refresher)) = (&context.cluster, refresher) {
-            measurement.cluster = Some(cluster::seen(published, refresher.join()));
+        if let (Some(seen), Some(refresher)) = (&mut measurement.cluster, refresher) {
+            cluster::add_refreshes(seen, refresher.join());
         }
         let is_refused = !measurement.connections.refusals.is_empty();
         let asks_limits = is_refused && measurement.status != Status::Interrupted;

@@ -11,6 +11,7 @@ use pummel_measure::events::{ConnectionEvent, Departure, Row};
 use pummel_measure::flight::FlightTime;
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Bytes, Verify};
+use pummel_measure::outages::ShardBuckets;
 use pummel_measure::phase_ends::{PhaseOutcome, PhaseSpan};
 use pummel_measure::recorder::{Counts, Tally};
 use pummel_measure::trouble::Trouble;
@@ -147,6 +148,8 @@ pub struct WorkerEnd {
     pub rows_dropped: u64,
     /// Other messages that were dropped.
     pub messages_dropped: u64,
+    /// The requests of each shard of a cluster, in the order of the shards; empty where the servers are none.
+    pub shards: Vec<ShardBuckets>,
     /// Findings of the checks of values.
     pub verify: Verify,
     /// The counts of datagrams.

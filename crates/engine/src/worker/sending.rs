@@ -111,7 +111,8 @@ impl<C: Codec> WorkerState<C> {
                         break;
                     }
                 }
-                Action::Unsent { verb, due } => {
+                Action::Unsent { verb, due, place } => {
+                    self.reporter.unsent_in_shard(place, due);
                     let unsent = Unsent { verb, requests: 1, estimated: 0 };
                     self.reporter.unsent_at(entry.client.group(), due, unsent);
                     given_up += 1;

@@ -45,6 +45,8 @@ pub enum Action<'a> {
         verb: Verb,
         /// When the request was due.
         due: Nanos,
+        /// The slot of its (first) key in a cluster; 0 elsewhere.
+        place: Place,
     },
     /// Poll the client again at this time or after an event; [`NEVER`] means only after an event.
     Wait(Nanos),

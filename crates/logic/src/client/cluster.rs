@@ -351,7 +351,7 @@ impl Client {
                     let held = self.under_way.cluster.as_mut().and_then(|cluster| cluster.take_held(at));
                     self.under_way.slots.free(now);
                     if let Some(Held { request, due, .. }) = held {
-                        return Action::Unsent { verb: request.verb, due };
+                        return self.unsent(&request, due, maker);
                     }
                 }
                 Some(Step::Release(at)) => {
@@ -389,7 +389,7 @@ impl Client {
                 Way::Never => {
                     self.splits_mut().parked.clear();
                     self.under_way.slots.free(now);
-                    return Action::Unsent { verb: request.verb, due };
+                    return self.unsent(&request, due, maker);
                 }
             }
         }
@@ -494,7 +494,7 @@ impl Client {
             _ => {
                 self.splits_mut().parked.clear();
                 self.under_way.slots.free(now);
-                Action::Unsent { verb: request.verb, due }
+                self.unsent(&request, due, maker)
             }
         }
     }
@@ -514,6 +514,13 @@ impl Client {
         let place = self.find_places(&request, maker);
         let lane = maker.cluster().and_then(|view| view.owner_of(place)).unwrap_or(0);
         self.ask_in_slot(request, due, ready, maker).over(lane).at(place)
+    }
+
+    /// A request that is never sent.
+    fn unsent(&mut self, request: &NextRequest, due: Nanos, maker: &mut RequestMaker) -> Action<'static> {
+        let place = self.find_places(request, maker);
+        self.splits_mut().parked.clear();
+        Action::Unsent { verb: request.verb, due, place }
     }
 
     /// Sends the redirected request at this place again.

@@ -84,7 +84,8 @@ impl Client {
             return match (passage, &self.source.schedule) {
                 (Passage::Never, Some(_)) => {
                     self.source.step();
-                    Action::Unsent { verb: maker.task.verb(self.source.draws.op.draw(index)), due }
+                    let verb = maker.task.verb(self.source.draws.op.draw(index));
+                    Action::Unsent { verb, due, place: 0 }
                 }
                 (Passage::Never, None) if self.under_way.slots.outstanding == 0 => Action::Done,
                 (Passage::Never, None) => Action::Wait(NEVER),
@@ -170,6 +171,7 @@ impl Client {
             index: request.index,
             key: request.key,
             keys: splits.parked.len() as u16,
+            place: splits.parked[0].0,
             ..Ticket::of(request.verb)
         };
         let whole = WholeAnswer {

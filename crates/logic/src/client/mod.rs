@@ -166,7 +166,7 @@ impl Client {
                 Passage::Later => Action::Wait(self.source.assignment.end),
                 Passage::Never => {
                     self.under_way.waiting.pop_front();
-                    Action::Unsent { verb: follow.request.verb, due: follow.due }
+                    Action::Unsent { verb: follow.request.verb, due: follow.due, place: 0 }
                 }
                 Passage::Open(opened) => {
                     self.under_way.waiting.pop_front();

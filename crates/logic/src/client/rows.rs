@@ -69,7 +69,7 @@ impl Client {
         if keeps_slot {
             self.under_way.slots.take();
         }
-        Action::Unsent { verb: self.drop_row(maker), due }
+        Action::Unsent { verb: self.drop_row(maker), due, place: 0 }
     }
 
     /// Takes the client's next row, which will not be sent, out of those that wait. Returns its verb.

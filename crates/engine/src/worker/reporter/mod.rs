@@ -3,7 +3,10 @@
 mod connections;
 mod parts;
 mod requests;
+pub mod shards;
 mod value_checks;
+
+use std::sync::Arc;
 
 use pummel_logic::connection::inflight::CheckState;
 use pummel_logic::plan::TransmitSampling;
@@ -22,6 +25,7 @@ use pummel_measure::phase_ends::{PhaseOutcome, PhaseSpan};
 use pummel_measure::recorder::Tally;
 use pummel_measure::trouble::Trouble;
 
+use self::shards::{ShardOfSlot, ShardRequests};
 use self::value_checks::ValueChecks;
 use crate::backend::Backend;
 use crate::worker::churn_account::ChurnAccount;
@@ -100,6 +104,8 @@ pub struct WorkerReporter {
     /// Whether the phase is a part of the result, whose requests are handed over as rows.
     keeps_rows: bool,
     departures: Option<Box<Departures>>,
+    /// The requests of each shard of a cluster by the time at which they were due.
+    shards: Option<Box<ShardRequests>>,
     /// Whether every loss and every return of a connection is handed over.
     tells_connections: bool,
     /// The account of clients that come and go.
@@ -160,6 +166,8 @@ pub struct ReportOptions {
     pub sampling: Option<(TransmitSampling, u64)>,
     /// The seed of what this worker draws for itself.
     pub seed: u64,
+    /// The shards of the cluster whose requests are counted by time; `None` where the servers are no cluster.
+    pub shards: Option<Arc<ShardOfSlot>>,
 }
 
 impl WorkerReporter {
@@ -201,6 +209,7 @@ impl WorkerReporter {
             rows: options.rows.then(|| Vec::with_capacity(ROWS)),
             keeps_rows: true,
             departures: options.departures.then(Box::default),
+            shards: options.shards.clone().map(|shards| Box::new(ShardRequests::new(shards))),
             tells_connections: options.connections,
             churn_account: options
                 .churn_account
@@ -209,6 +218,7 @@ impl WorkerReporter {
                 || options.churn_account.is_some()
                 || options.sampling.is_some()
                 || options.times_servers
+                || options.shards.is_some()
                 || !options.parts.is_empty(),
             times_servers: options.times_servers,
             server: 0,
@@ -374,6 +384,7 @@ impl WorkerReporter {
     pub fn finish(mut self, failure: Option<std::io::Error>) {
         self.end.connections.churn =
             self.churn_account.take().map(|churn_account| Box::new(churn_account.churn));
+        self.end.shards = self.shards.take().map(|mut shards| shards.take()).unwrap_or_default();
         self.end.failure = failure;
         self.end.worker = self.sender.worker;
         let late = self.late.map(|server| (server, Trouble::TimedOut));

@@ -43,6 +43,13 @@ impl WorkerReporter {
         }
     }
 
+    /// Counts a request of a cluster's slot that was due at `due` and was never sent, for the shard of the slot.
+    pub fn unsent_in_shard(&mut self, place: u16, due: Nanos) {
+        if let (ReportMode::Record(_), Some(shards)) = (&self.mode, &mut self.shards) {
+            shards.note_unsent(place, due, self.begin);
+        }
+    }
+
     /// Ends of the parts of the phase, each of which begins before `over`; `over` alone if it has no parts.
     pub fn part_ends(&self, over: Nanos) -> Vec<Nanos> {
         let parts = match self.mode {

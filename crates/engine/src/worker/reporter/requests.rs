@@ -168,6 +168,9 @@ impl WorkerReporter {
         if self.times_servers {
             self.serve(answer);
         }
+        if let Some(shards) = self.shards.as_mut().filter(|_| !self.abandoning) {
+            shards.note(answer, self.begin);
+        }
         self.record_in_part(group, answer);
         self.row(group, client, answer);
         if let Some(churn_account) = &mut self.churn_account {

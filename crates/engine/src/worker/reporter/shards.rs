@@ -1,0 +1,86 @@
+//! The requests of each shard of a cluster by the time at which they were due, from which outages are found.
+
+use std::sync::Arc;
+
+use pummel_logic::cluster::map::SlotMap;
+use pummel_logic::cluster::nodes::NodeNumber;
+use pummel_logic::cluster::{SLOTS, UNOWNED};
+use pummel_logic::connection::session::Answer;
+use pummel_logic::protocol::Outcome;
+use pummel_logic::time::Nanos;
+use pummel_measure::outages::{ShardBuckets, ShardOutcome, WrongReply};
+
+/// The shard of each slot: the slots that one node owned at the start, and those that none owned.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ShardOfSlot {
+    /// Number of the shard, by slot.
+    of: Box<[u16; SLOTS]>,
+    /// The node that owned the slots of each shard, and their number.
+    owners: Vec<(NodeNumber, u32)>,
+}
+
+impl ShardOfSlot {
+    /// The shards of a map.
+    pub fn of(map: &SlotMap) -> ShardOfSlot {
+        let mut owners: Vec<(NodeNumber, u32)> =
+            map.masters().map(|node| (node, map.slots_of(node))).collect();
+        if map.unowned_slots() > 0 {
+            owners.push((UNOWNED, map.unowned_slots()));
+        }
+        let shard_of = |slot: usize| {
+            let owner = map.owner_of(slot as u16);
+            owners.iter().position(|(node, _)| *node == owner).unwrap_or(0) as u16
+        };
+        let mut of = Box::new([0; SLOTS]);
+        (0..SLOTS).for_each(|slot| of[slot] = shard_of(slot));
+        ShardOfSlot { of, owners }
+    }
+
+    /// The node that owned the slots of each shard, and their number.
+    pub fn owners(&self) -> &[(NodeNumber, u32)] {
+        &self.owners
+    }
+}
+
+/// The requests of each shard in the measured phases of one worker.
+#[derive(Debug)]
+pub struct ShardRequests {
+    shards: Arc<ShardOfSlot>,
+    requests: Vec<ShardBuckets>,
+    /// Time at which the first measured phase began, once it has.
+    begin: Option<Nanos>,
+}
+
+impl ShardRequests {
+    /// The requests of shards of which none was asked anything.
+    pub fn new(shards: Arc<ShardOfSlot>) -> ShardRequests {
+        let requests = shards.owners.iter().map(|_| ShardBuckets::default()).collect();
+        ShardRequests { shards, requests, begin: None }
+    }
+
+    /// Counts a request that ended, in a measured phase that began at `begin`.
+    pub fn note(&mut self, answer: &Answer<'_>, begin: Nanos) {
+        let (due, place) = (answer.ticket.due, answer.ticket.place);
+        let outcome = match answer.outcome {
+            Outcome::Error(fault) => ShardOutcome::Wrong(WrongReply::of(fault, None)),
+            _ => ShardOutcome::Right { latency_ns: answer.arrived.saturating_sub(due) },
+        };
+        self.add(place, due, begin, outcome);
+    }
+
+    /// Counts a request that was due and was never sent.
+    pub fn note_unsent(&mut self, place: u16, due: Nanos, begin: Nanos) {
+        self.add(place, due, begin, ShardOutcome::Unsent);
+    }
+
+    fn add(&mut self, place: u16, due: Nanos, begin: Nanos, outcome: ShardOutcome) {
+        let first = *self.begin.get_or_insert(begin);
+        let shard = self.shards.of[usize::from(place) % SLOTS];
+        self.requests[usize::from(shard)].note(due.saturating_sub(first), outcome);
+    }
+
+    /// Takes the requests of all shards.
+    pub fn take(&mut self) -> Vec<ShardBuckets> {
+        std::mem::take(&mut self.requests)
+    }
+}
