@@ -145,8 +145,36 @@ pub fn with_protocol<A: Detectable>(
         tls,
         timeout_ns: target.timeout,
     };
-    let (protocol, detection) = Detection::of(ask(&inquiry), target.user.is_some(), wanted);
-    (named(protocol), detection)
+    let answer = ask(&inquiry);
+    let is_cluster = answer.as_ref().is_ok_and(|(_, spoken)| spoken.is_cluster);
+    let (protocol, detection) = Detection::of(answer, target.user.is_some(), wanted);
+    let typed = named(protocol);
+    match detection {
+        Detection::Found(words) if is_cluster && names_no_route(&typed) => on_cluster(typed, words, inputs),
+        detection => (typed, detection),
+    }
+}
+
+/// Whether a command line leaves open how several servers are asked.
+fn names_no_route<A: Detectable>(typed: &Typed<A>) -> bool {
+    let options = &typed.args.target().cluster;
+    typed.word("--route").is_none() && !options.cluster && !options.no_cluster
+}
+
+/// The options with the route to the nodes of a cluster, whose server speaks as `words` say. Options that no cluster can follow stay as
+/// they are.
+fn on_cluster<A: Detectable>(typed: Typed<A>, words: String, inputs: &FrontInputs) -> (Typed<A>, Detection) {
+    let mut on_cluster = typed.clone();
+    on_cluster.args.target_mut().cluster.cluster = true;
+    match A::job(&on_cluster, inputs) {
+        Ok(_) => {
+            let words = format!(
+                "{words}, cluster mode: its nodes are asked, --no-cluster asks the named server alone"
+            );
+            (on_cluster, Detection::Found(words))
+        }
+        Err(_) => (typed, Detection::Found(format!("{words}, cluster mode"))),
+    }
 }
 
 #[cfg(test)]
@@ -176,7 +204,10 @@ mod tests {
         let asked = RefCell::new(Vec::new());
         let ask = |inquiry: &Inquiry| {
             asked.borrow_mut().extend(inquiry.servers.clone());
-            Ok((inquiry.servers[0].clone(), Spoken { protocol: spoken, software: None, login: None }))
+            Ok((
+                inquiry.servers[0].clone(),
+                Spoken { protocol: spoken, software: None, login: None, is_cluster: false },
+            ))
         };
         let (typed, _) = with_protocol(&line.run, &inputs(), &ask, &|_| None);
         let plan = RunArgs::job(&typed, &inputs()).unwrap().plan;

@@ -26,7 +26,7 @@ pub struct Published {
     generation: AtomicU64,
     topology: Mutex<Topology>,
     wishes: Mutex<Wishes>,
-    /// Whether each node failed to take a connection, or lost one, and has taken none since.
+    /// Whether each node failed to take a connection, or lost one, and has answered nothing since.
     down: Box<[AtomicBool]>,
     /// The shards of the first map.
     shards: Arc<ShardOfSlot>,
@@ -89,14 +89,14 @@ impl Published {
         self.wished.notify_one();
     }
 
-    /// Notes whether connections to a node fail.
+    /// Notes whether a node is down.
     pub fn note_down(&self, node: NodeNumber, is_down: bool) {
         if let Some(down) = self.down.get(usize::from(node)) {
             down.store(is_down, Ordering::Relaxed);
         }
     }
 
-    /// A node that owns slots and takes no connections; `None` where all take them.
+    /// A node that owns slots and is down; `None` where all are well.
     pub fn owner_that_is_down(&self, map: &SlotMap) -> Option<NodeNumber> {
         let is_down = |node: NodeNumber| {
             self.down.get(usize::from(node)).is_some_and(|down| down.load(Ordering::Relaxed))

@@ -301,7 +301,8 @@ impl QuestionsUnderWay {
                 Reading::Spoken(refusal) => refusal.login,
                 Reading::More | Reading::Refused(_) | Reading::Foreign => None,
             };
-            let spoken = Spoken { software, login, ..spoken.clone() };
+            let is_cluster = detect::is_cluster(received);
+            let spoken = Spoken { software, login, is_cluster, ..spoken.clone() };
             return self.end(number, Ok(spoken));
         }
         match detect::read(self.questions[side.question], received) {

@@ -72,8 +72,9 @@ impl ClusterFollower {
 
     /// Passes on the worker's wish for a new map, and takes one that was published since.
     fn look<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend) {
+        let silence = &state.silence;
         if let Some(view) = state.maker.cluster_mut() {
-            while let Some(node) = view.take_returned() {
+            while let Some(node) = view.take_returned(|node| silence.replied_at(node.into())) {
                 self.published.note_down(node, false);
             }
             if let Some(wish) = view.take_wish() {

@@ -50,6 +50,11 @@ impl Silence {
         silence
     }
 
+    /// Time of a server's last reply; 0 without one.
+    pub fn replied_at(&self, server: u32) -> Nanos {
+        self.servers[server as usize].replied_at
+    }
+
     /// Notes a reply of a server at `at`, on the connection in `slot`.
     #[inline]
     pub fn answered(&mut self, server: u32, slot: usize, at: Nanos) {

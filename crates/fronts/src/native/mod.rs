@@ -29,7 +29,7 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, ValidPlan};
 use pummel_logic::plan::{
     Adaptive, Arrivals, Backend, Changes, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine, Group,
-    Labels, Load, Login, Mix, Phase, Plan, Popularity, Protocol, SCHEMA, Socket, Spawns, Stop, Style,
+    Labels, Load, Login, Mix, Phase, Plan, Popularity, Protocol, Route, SCHEMA, Socket, Spawns, Stop, Style,
     TlsOptions, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
@@ -94,7 +94,7 @@ pub struct Typed<A> {
 
 impl<A> Typed<A> {
     /// What was typed for a flag such as `--key-size`.
-    fn word(&self, flag: &str) -> Option<&str> {
+    pub fn word(&self, flag: &str) -> Option<&str> {
         self.words.get(&id_of(flag)).map(String::as_str)
     }
 
@@ -363,7 +363,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         agent_options::none_measure(&args.measuring)?;
         let plan = saved_plan(typed, saved, inputs)?;
         typed.check_places(&outputs, &plan, inputs.paths)?;
-        let fleet = fleet(args)?;
+        let fleet = here_on_a_cluster(fleet(args)?, &plan)?;
         return Ok(Job { front: FRONT, plan, outputs, fleet });
     }
     let data = typed.data(&args.data, inputs)?;
@@ -402,8 +402,17 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
             "'--allow-partial-load' is accepted only with a load of records".to_string(),
         ));
     }
-    let fleet = fleet(args)?;
+    let fleet = here_on_a_cluster(fleet(args)?, &plan)?;
     Ok(Job { front: FRONT, plan, outputs, fleet })
+}
+
+/// The fleet of a plan. Agents do not know each other's numbers of a cluster's nodes, so that their results cannot be added up.
+fn here_on_a_cluster(fleet: Option<Fleet>, plan: &Plan) -> Result<Option<Fleet>, UsageError> {
+    if fleet.is_some() && plan.route == Route::Cluster {
+        let why = "'--cluster' is accepted without '--agents' only: the nodes of a cluster are asked from one process";
+        return Err(UsageError::Missing(why.to_owned()));
+    }
+    Ok(fleet)
 }
 
 /// What `pummel load` with these options does: one phase, which is recorded.
@@ -444,7 +453,8 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
     };
     let plan = typed.valid(plan)?;
     typed.check_places(&outputs, &plan, inputs.paths)?;
-    Ok(Job { front: FRONT, plan, outputs, fleet: load_fleet(args)? })
+    let fleet = here_on_a_cluster(load_fleet(args)?, &plan)?;
+    Ok(Job { front: FRONT, plan, outputs, fleet })
 }
 
 /// The agents of a run; also checks that nothing is asked of agents where there are none.

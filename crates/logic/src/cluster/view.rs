@@ -67,8 +67,8 @@ pub struct ClusterView {
     /// Nodes that have been silent for so long that nothing waits for them.
     given_up: Vec<bool>,
     wish: Option<Wish>,
-    /// Nodes that took a connection again after one to them had failed.
-    returned: Vec<NodeNumber>,
+    /// Nodes that have answered nothing since a connection to them failed.
+    failing: Vec<NodeNumber>,
     limits: HopLimits,
     jitter: Stream,
     jitters: u64,
@@ -87,7 +87,7 @@ impl ClusterView {
             failed_at: vec![0; nodes_max],
             given_up: vec![false; nodes_max],
             wish: None,
-            returned: Vec::new(),
+            failing: Vec::new(),
             limits,
             jitter,
             jitters: 0,
@@ -163,6 +163,9 @@ impl ClusterView {
     pub fn note_failure(&mut self, node: NodeNumber, now: Nanos) {
         if let Some(at) = self.failed_at.get_mut(usize::from(node)) {
             *at = now;
+            if !self.failing.contains(&node) {
+                self.failing.push(node);
+            }
         }
         self.want(Some(node));
     }
@@ -171,9 +174,6 @@ impl ClusterView {
     pub fn note_opened(&mut self, node: NodeNumber) {
         if let Some(given_up) = self.given_up.get_mut(usize::from(node)) {
             *given_up = false;
-            if std::mem::take(&mut self.failed_at[usize::from(node)]) != 0 {
-                self.returned.push(node);
-            }
         }
     }
 
@@ -205,9 +205,12 @@ impl ClusterView {
         self.wish.take()
     }
 
-    /// Takes a node that took a connection again.
-    pub fn take_returned(&mut self) -> Option<NodeNumber> {
-        self.returned.pop()
+    /// Takes a node that has answered again. `answered_at` returns the time of the last reply of a node. A node that only takes
+    /// connections may hang.
+    pub fn take_returned(&mut self, answered_at: impl Fn(NodeNumber) -> Nanos) -> Option<NodeNumber> {
+        let failed_at = |node: NodeNumber| self.failed_at[usize::from(node)];
+        let place = self.failing.iter().position(|&node| answered_at(node) > failed_at(node))?;
+        Some(self.failing.swap_remove(place))
     }
 
     /// Whether this node owns a slot, so that clients have connections to it.

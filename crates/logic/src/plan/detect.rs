@@ -53,6 +53,8 @@ pub struct Spoken {
     pub software: Option<String>,
     /// The server's message if it requires a login before anything else.
     pub login: Option<String>,
+    /// Whether the server says that it is a node of a cluster.
+    pub is_cluster: bool,
 }
 
 impl Spoken {
@@ -96,7 +98,7 @@ fn line(bytes: &[u8]) -> Reading {
     let line = bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]);
     let spoken = |protocol, software, wants_login: bool| {
         let login = wants_login.then(|| quoted(line));
-        Reading::Spoken(Spoken { protocol, software, login })
+        Reading::Spoken(Spoken { protocol, software, login, is_cluster: false })
     };
     if let Some(version) = line.strip_prefix(b"VERSION ") {
         let is_number = version.first().is_some_and(u8::is_ascii_digit);
@@ -135,6 +137,7 @@ fn binary(bytes: &[u8]) -> Reading {
         protocol: Protocol::Binary,
         software: (!is_refused).then(|| format!("memcached {}", quoted(body))),
         login: is_refused.then(|| quoted(body)),
+        is_cluster: false,
     })
 }
 
@@ -160,6 +163,13 @@ pub fn software(bytes: &[u8]) -> Option<Option<String>> {
     let named =
         ["valkey", "redis"].into_iter().find_map(|name| Some(format!("{name} {}", version_of(name)?)));
     Some(named)
+}
+
+/// Whether a RESP server is a node of a cluster, by the whole section that came after [`Question::Info`]. Valkey says `server_mode`,
+/// and also `redis_mode` as long as it says what Redis says.
+pub fn is_cluster(bytes: &[u8]) -> bool {
+    let mut lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    lines.any(|line| line == b"redis_mode:cluster" || line == b"server_mode:cluster")
 }
 
 /// The whole first line of what a server sent, without the blanks around it, where it is in words: printable ASCII, and not
@@ -281,6 +291,19 @@ mod tests {
             assert_eq!(software(&told[..cut]), None, "{cut}");
         }
         assert_eq!(software(told), Some(Some("valkey 8.0.1".to_owned())));
+    }
+
+    #[test]
+    fn a_section_says_whether_the_server_is_a_node_of_a_cluster() {
+        for (section, expected) in [
+            (&b"$9\r\nredis_mode:cluster\r\nos:x\r\n\r\n"[..], true),
+            (b"$9\r\nvalkey_version:8.0.1\r\nserver_mode:cluster\r\n\r\n", true),
+            (b"$9\r\nredis_mode:standalone\r\n\r\n", false),
+            (b"$9\r\nredis_mode:sentinel\r\nold_redis_mode:cluster\r\n\r\n", false),
+            (b"-NOAUTH Authentication required.\r\n", false),
+        ] {
+            assert_eq!(is_cluster(section), expected, "{}", section.escape_ascii());
+        }
     }
 
     #[test]

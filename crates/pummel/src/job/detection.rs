@@ -71,7 +71,12 @@ mod tests {
 
     fn spoken(login: Option<&str>) -> Result<(String, Spoken), Undetected> {
         let software = Some("redis 7.0.15".to_owned());
-        let spoken = Spoken { protocol: Protocol::Resp2, software, login: login.map(str::to_owned) };
+        let spoken = Spoken {
+            protocol: Protocol::Resp2,
+            software,
+            login: login.map(str::to_owned),
+            is_cluster: false,
+        };
         Ok(("cache1:6379".to_owned(), spoken))
     }
 
