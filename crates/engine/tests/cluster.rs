@@ -1,0 +1,555 @@
+//! Runs on a real cluster of redis-server: three masters and three replicas, whose slots move and whose nodes fail, stop and join
+//! while they are loaded.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pummel_engine::run::{Run, Watch};
+use pummel_logic::plan::{Arrivals, Data, Depth, Group, Load, Mix, Phase, Plan, Protocol, Route, Stop, Work};
+use pummel_logic::protocol::Verb;
+use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::measurement::{Measurement, Status};
+
+/// Longest wait for a change of the cluster.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Time after which a node that does not answer counts as failed in the cluster, in milliseconds.
+const NODE_TIMEOUT_MS: &str = "1000";
+
+// ---- The cluster ----
+
+/// A reply of a node.
+#[derive(Clone, Debug, PartialEq)]
+enum Reply {
+    Text(String),
+    Number(i64),
+    List(Vec<Reply>),
+    Null,
+    Error(String),
+}
+
+impl Reply {
+    fn text(&self) -> &str {
+        match self {
+            Reply::Text(text) | Reply::Error(text) => text,
+            other => panic!("{other:?} is no text"),
+        }
+    }
+
+    fn read(from: &mut impl BufRead) -> std::io::Result<Reply> {
+        let mut line = String::new();
+        if from.read_line(&mut line)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let (kind, rest) = line.trim_end().split_at(1);
+        let number = || rest.parse::<i64>().expect("a number");
+        Ok(match kind {
+            "+" => Reply::Text(rest.to_owned()),
+            "-" => Reply::Error(rest.to_owned()),
+            ":" => Reply::Number(number()),
+            "$" if number() < 0 => Reply::Null,
+            "$" => {
+                let mut bytes = vec![0; number() as usize + 2];
+                from.read_exact(&mut bytes)?;
+                bytes.truncate(bytes.len() - 2);
+                Reply::Text(String::from_utf8_lossy(&bytes).into_owned())
+            }
+            "*" => Reply::List((0..number()).map(|_| Reply::read(from)).collect::<Result<_, _>>()?),
+            other => panic!("{other} begins no reply"),
+        })
+    }
+}
+
+/// A node of the test's own, on a port of 127.0.0.1.
+struct Node {
+    child: Child,
+    port: u16,
+    bus_port: u16,
+    directory: PathBuf,
+}
+
+/// A port that nothing listens on.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port of 127.0.0.1");
+    listener.local_addr().expect("it is bound").port()
+}
+
+impl Node {
+    fn start() -> Node {
+        for _ in 0..10 {
+            // Another process may take a port before the server does; then others are tried.
+            let (port, bus_port) = (free_port(), free_port());
+            let directory = env::temp_dir().join(format!("pummel-cluster-{}-{port}", std::process::id()));
+            fs::create_dir_all(&directory).expect("a directory for redis-server");
+            if let Some(child) = Node::spawn(port, bus_port, &directory) {
+                return Node { child, port, bus_port, directory };
+            }
+        }
+        panic!("redis-server starts on none of ten ports");
+    }
+
+    /// Starts the server; `None` where it does not come up.
+    fn spawn(port: u16, bus_port: u16, directory: &PathBuf) -> Option<Child> {
+        let mut command = Command::new("redis-server");
+        command.args([
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--bind",
+            "127.0.0.1",
+            "--repl-diskless-sync-delay",
+            "0",
+        ]);
+        command.args(["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"]);
+        command.args(["--cluster-node-timeout", NODE_TIMEOUT_MS, "--cluster-port", &bus_port.to_string()]);
+        command.arg("--dir").arg(directory).arg("--port").arg(port.to_string());
+        let spawned = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn();
+        let mut child = spawned.unwrap_or_else(|error| {
+            panic!(
+                "this test runs a cluster of redis-server ({error}); on Debian and Ubuntu `apt-get install redis-server` brings it"
+            )
+        });
+        let said = BufReader::new(child.stdout.take().expect("its output is piped"));
+        let mut lines = said.lines().map_while(Result::ok);
+        if !lines.any(|line| line.contains("Ready to accept connections")) {
+            let _ = child.wait();
+            return None;
+        }
+        // Whatever else it says must not fill the pipe; the thread ends with the server.
+        thread::spawn(move || lines.for_each(drop));
+        Some(child)
+    }
+
+    fn name(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Asks the node for something; `Err` where it does not answer.
+    fn ask(&self, words: &[&str]) -> std::io::Result<Reply> {
+        let stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        let mut request = format!("*{}\r\n", words.len());
+        words.iter().for_each(|word| request += &format!("${}\r\n{word}\r\n", word.len()));
+        (&stream).write_all(request.as_bytes())?;
+        Reply::read(&mut BufReader::new(&stream))
+    }
+
+    /// Tells the node to do something.
+    fn tell(&self, words: &[&str]) -> Reply {
+        let reply = self.ask(words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        assert!(!matches!(reply, Reply::Error(_)), "{words:?}: {reply:?}");
+        reply
+    }
+
+    fn id(&self) -> String {
+        self.tell(&["CLUSTER", "MYID"]).text().to_owned()
+    }
+
+    /// A line of a section of INFO.
+    fn info(&self, section: &str, name: &str) -> Option<String> {
+        let reply = self.ask(&["INFO", section]).ok()?;
+        let line = reply.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.map(str::to_owned)
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args([name, &pid]).status().expect("kill is there");
+        assert!(status.success());
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Waits until something is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+struct Cluster {
+    nodes: Vec<Node>,
+}
+
+impl Cluster {
+    /// Three masters with a third of the slots each, and a replica of each.
+    fn start() -> Cluster {
+        let nodes: Vec<Node> = (0..6).map(|_| Node::start()).collect();
+        let slots = [("0", "5460"), ("5461", "10922"), ("10923", "16383")];
+        for (number, (node, (first, last))) in nodes.iter().zip(slots).enumerate() {
+            node.tell(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
+            node.tell(&["CLUSTER", "ADDSLOTSRANGE", first, last]);
+        }
+        let cluster = Cluster { nodes };
+        (1..6).for_each(|number| cluster.meet(&cluster.nodes[number]));
+        let knows_all = |node: &Node| {
+            let nodes = node.tell(&["CLUSTER", "NODES"]);
+            nodes.text().lines().filter(|line| !line.contains("handshake")).count() == 6
+        };
+        until("the nodes know each other", || cluster.nodes.iter().all(knows_all));
+        for (master, replica) in (0..3).zip(3..6) {
+            let id = cluster.nodes[master].id();
+            until("a replica follows its master", || {
+                matches!(cluster.nodes[replica].ask(&["CLUSTER", "REPLICATE", &id]), Ok(Reply::Text(_)))
+            });
+        }
+        cluster.await_well();
+        cluster
+    }
+
+    fn meet(&self, node: &Node) {
+        let (port, bus_port) = (node.port.to_string(), node.bus_port.to_string());
+        self.nodes[0].tell(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus_port]);
+    }
+
+    /// The ranges of slots that a node tells: first, last, master's port, ports of replicas.
+    fn ranges(&self, node: &Node) -> Vec<(i64, i64, i64, Vec<i64>)> {
+        let Ok(Reply::List(ranges)) = node.ask(&["CLUSTER", "SLOTS"]) else { return Vec::new() };
+        let port = |node: &Reply| match node {
+            Reply::List(words) => match words[1] {
+                Reply::Number(port) => port,
+                ref other => panic!("{other:?} is no port"),
+            },
+            other => panic!("{other:?} is no node"),
+        };
+        let range = |range: &Reply| match range {
+            Reply::List(words) => match (&words[0], &words[1]) {
+                (Reply::Number(first), Reply::Number(last)) => {
+                    (*first, *last, port(&words[2]), words[3..].iter().map(port).collect())
+                }
+                other => panic!("{other:?} is no range"),
+            },
+            other => panic!("{other:?} is no range"),
+        };
+        ranges.iter().map(range).collect()
+    }
+
+    /// Waits until all nodes are well: they agree on the slots, each range has a replica, and replicas are linked.
+    fn await_well(&self) {
+        until("the cluster is well", || {
+            let first = self.ranges(&self.nodes[0]);
+            let is_well = |node: &Node| {
+                let is_up =
+                    node.ask(&["CLUSTER", "INFO"]).is_ok_and(|info| info.text().contains("cluster_state:ok"));
+                let link = node.info("replication", "master_link_status");
+                let mut same = self.ranges(node);
+                let mut expected = first.clone();
+                same.sort();
+                expected.sort();
+                is_up && link.is_none_or(|link| link == "up") && same == expected
+            };
+            let slots: i64 = first.iter().map(|(first, last, ..)| last - first + 1).sum();
+            slots == 16_384
+                && first.iter().all(|(.., replicas)| !replicas.is_empty())
+                && self.nodes.iter().all(is_well)
+        });
+    }
+
+    /// The places of the masters of `count` shards, by their first slots.
+    fn masters(&self) -> Vec<usize> {
+        let mut ranges = self.ranges(&self.nodes[0]);
+        ranges.sort();
+        let mut masters = Vec::new();
+        for (_, _, port, _) in ranges {
+            let place = self.nodes.iter().position(|node| i64::from(node.port) == port).expect("a node");
+            if !masters.contains(&place) {
+                masters.push(place);
+            }
+        }
+        masters
+    }
+
+    /// A replica of a master, by places.
+    fn replica_of(&self, master: usize) -> usize {
+        let port = i64::from(self.nodes[master].port);
+        let ranges = self.ranges(&self.nodes[master]);
+        let (.., replicas) = ranges.iter().find(|(_, _, owner, _)| *owner == port).expect("it owns slots");
+        let place = |port: &i64| self.nodes.iter().position(|node| i64::from(node.port) == *port);
+        replicas.iter().find_map(place).expect("it has a replica")
+    }
+
+    /// Moves a slot with its keys, as `redis-cli --cluster reshard` does.
+    fn migrate(&self, slot: i64, from: usize, to: usize) {
+        let (source, target) = (&self.nodes[from], &self.nodes[to]);
+        let (source_id, target_id, slot) = (source.id(), target.id(), slot.to_string());
+        target.tell(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source_id]);
+        source.tell(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id]);
+        loop {
+            let Reply::List(keys) = source.tell(&["CLUSTER", "GETKEYSINSLOT", &slot, "50"]) else {
+                panic!("keys")
+            };
+            if keys.is_empty() {
+                break;
+            }
+            let port = target.port.to_string();
+            let mut words = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "REPLACE", "KEYS"];
+            words.extend(keys.iter().map(Reply::text));
+            source.tell(&words);
+        }
+        target.tell(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
+        source.tell(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
+        for node in self.masters().into_iter().map(|place| &self.nodes[place]) {
+            let _ = node.ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
+        }
+    }
+
+    /// The first slots of a master, so many of them.
+    fn slots_of(&self, master: usize, count: usize) -> Vec<i64> {
+        let port = i64::from(self.nodes[master].port);
+        let ranges = self.ranges(&self.nodes[master]).into_iter();
+        ranges
+            .filter(|(_, _, owner, _)| *owner == port)
+            .flat_map(|(first, last, ..)| first..=last)
+            .take(count)
+            .collect()
+    }
+
+    /// Errors of one kind that all nodes have counted.
+    fn errors(&self, kind: &str) -> u64 {
+        let of = |node: &Node| {
+            let line = node.info("errorstats", &format!("errorstat_{kind}"));
+            line.and_then(|line| line.strip_prefix("count=")?.parse::<u64>().ok()).unwrap_or(0)
+        };
+        self.nodes.iter().map(of).sum()
+    }
+
+    fn forget_counts(&self) {
+        self.nodes.iter().for_each(|node| drop(node.ask(&["CONFIG", "RESETSTAT"])));
+    }
+
+    /// Calls of CLUSTER SLOTS that all nodes have counted.
+    fn slots_calls(&self) -> u64 {
+        let of = |node: &Node| {
+            let line = node.info("commandstats", "cmdstat_cluster|slots");
+            line.and_then(|line| line.strip_prefix("calls=")?.split(',').next()?.parse::<u64>().ok())
+                .unwrap_or(0)
+        };
+        self.nodes.iter().map(of).sum()
+    }
+}
+
+// ---- The runs ----
+
+struct Unwatched;
+
+impl Watch for Unwatched {}
+
+/// A load and then gets and sets at a steady rate for so many seconds, on the cluster of which the first node is a seed.
+fn plan(cluster: &Cluster, seconds: u64, timeout_ns: Nanos) -> Plan {
+    let mix = Mix::of(&[(Verb::Get, 0.8), (Verb::Set, 0.2)]);
+    let phase = |name: &str, work, time_ns| Phase {
+        name: name.to_owned(),
+        recorded: matches!(work, Work::Mix(_)),
+        work,
+        stop: Stop { time_ns, ..Stop::default() },
+    };
+    Plan {
+        servers: vec![cluster.nodes[0].name()],
+        route: Route::Cluster,
+        protocol: Protocol::Resp2,
+        reconnect: true,
+        verify: 1.0,
+        timeout_ns,
+        evidence: false,
+        data: Data { records: 2_000, ..Data::default() },
+        groups: vec![Group {
+            clients: 8,
+            depth: Depth::Limit(16),
+            arrivals: Arrivals::Poisson,
+            rate: Some(2_000.0),
+            ..Group::default()
+        }],
+        phases: vec![
+            phase("load", Work::Load(Load::default()), None),
+            phase("measure", Work::Mix(mix), Some(seconds * SECOND)),
+        ],
+        ..Plan::default()
+    }
+}
+
+/// Runs a plan while `meanwhile` changes the cluster, a second after the start.
+fn run(plan: Plan, meanwhile: impl FnOnce() + Send) -> Measurement {
+    let plan = plan.validate().expect("the plan is valid");
+    let measurement = thread::scope(|scope| {
+        let changing = scope.spawn(move || {
+            thread::sleep(Duration::from_secs(1));
+            meanwhile();
+        });
+        let measurement = Run::new(&plan).start(&mut Unwatched, &|| false).expect("the run begins");
+        changing.join().expect("the cluster is changed");
+        measurement
+    });
+    assert_eq!(measurement.status, Status::Complete, "{:?}", measurement.reason);
+    assert_eq!(measurement.verify.failed + measurement.verify.stale, 0, "{:?}", measurement.verify);
+    measurement
+}
+
+/// Completed requests, failed ones and those that were never sent.
+fn account(measurement: &Measurement) -> (u64, u64, u64) {
+    let counts = measurement.groups[0].ops.all().counts;
+    (counts.completed, counts.failed(), counts.unsent)
+}
+
+/// Asserts that no request failed, and that each was sent.
+fn assert_right(measurement: &Measurement, what: &str) {
+    let (completed, failed, unsent) = account(measurement);
+    assert!(completed > 1_000, "{what}: {completed}");
+    assert_eq!((failed, unsent), (0, 0), "{what}: {:?}", measurement.messages);
+}
+
+#[test]
+fn runs_survive_what_happens_to_a_cluster() {
+    let mut cluster = Cluster::start();
+    steady(&cluster);
+    slots_move(&cluster);
+    a_replica_takes_over(&cluster);
+    a_master_dies_and_returns(&mut cluster);
+    a_master_hangs(&cluster);
+    a_node_joins(&mut cluster);
+}
+
+fn steady(cluster: &Cluster) {
+    cluster.forget_counts();
+    let measurement = run(plan(cluster, 2, 5 * SECOND), || ());
+    assert_right(&measurement, "steady");
+    assert!(measurement.counters.redirects.is_zero(), "{:?}", measurement.counters.redirects);
+    let seen = measurement.cluster.expect("it is a cluster");
+    assert_eq!((seen.nodes.len(), seen.shards.len(), seen.generations), (6, 3, 1));
+    assert!(seen.shards.iter().all(|shard| shard.outages.is_empty()));
+    assert_eq!(cluster.slots_calls(), 1, "the map is asked for once");
+}
+
+fn slots_move(cluster: &Cluster) {
+    let masters = cluster.masters();
+    let slots = cluster.slots_of(masters[0], 60);
+    cluster.forget_counts();
+    let measurement = run(plan(cluster, 5, 10 * SECOND), || {
+        slots.iter().for_each(|slot| cluster.migrate(*slot, masters[0], masters[1]));
+    });
+    assert_right(&measurement, "slots that move");
+    let redirects = measurement.counters.redirects;
+    assert!(redirects.moved > 0, "{redirects:?}");
+    let seen = ["MOVED", "ASK", "TRYAGAIN"].map(|kind| cluster.errors(kind));
+    assert_eq!(
+        [redirects.moved, redirects.ask, redirects.tryagain],
+        seen,
+        "our counts are those of the nodes"
+    );
+    cluster.await_well();
+}
+
+fn a_replica_takes_over(cluster: &Cluster) {
+    let master = cluster.masters()[0];
+    let replica = cluster.replica_of(master);
+    let measurement = run(plan(cluster, 4, 10 * SECOND), || {
+        cluster.nodes[replica].tell(&["CLUSTER", "FAILOVER"]);
+    });
+    assert_right(&measurement, "a failover by hand");
+    let seen = measurement.cluster.expect("it is a cluster");
+    assert!(seen.generations >= 2, "{seen:?}");
+    cluster.await_well();
+}
+
+fn a_master_dies_and_returns(cluster: &mut Cluster) {
+    let master = cluster.masters()[1];
+    let replica = cluster.replica_of(master);
+    cluster.forget_counts();
+    // Requests wait for longer than the failover takes.
+    let begun = Instant::now();
+    let measurement = run(plan(cluster, 7, 30 * SECOND), || cluster.nodes[master].signal("-KILL"));
+    assert_right(&measurement, "a master that dies");
+    let calls = cluster.slots_calls();
+    assert!(calls <= 2 + 10 * begun.elapsed().as_secs(), "{calls} calls of CLUSTER SLOTS");
+    let node = &mut cluster.nodes[master];
+    let _ = node.child.wait();
+    until("the node starts again", || match Node::spawn(node.port, node.bus_port, &node.directory) {
+        Some(child) => {
+            node.child = child;
+            true
+        }
+        None => false,
+    });
+    cluster.await_well();
+    assert!(cluster.masters().contains(&replica), "the replica was promoted");
+}
+
+/// A prober outside pummel asks the replica for a key of the shard every 10 ms. The shard is back when the replica answers.
+fn a_master_hangs(cluster: &Cluster) {
+    let master = cluster.masters()[2];
+    let replica = cluster.replica_of(master);
+    let slot = cluster.slots_of(master, 1)[0];
+    let key = key_of(slot);
+    let mut outage = Duration::ZERO;
+    let measurement = run(plan(cluster, 8, SECOND / 4), || {
+        let begun = Instant::now();
+        cluster.nodes[master].signal("-STOP");
+        until("the replica takes over", || {
+            thread::sleep(Duration::from_millis(10));
+            matches!(cluster.nodes[replica].ask(&["SET", &key, "x"]), Ok(Reply::Text(_)))
+        });
+        outage = begun.elapsed();
+        cluster.nodes[master].signal("-CONT");
+    });
+    let (completed, failed, unsent) = account(&measurement);
+    assert!(failed + unsent > 0 && completed > 1_000, "{completed} {failed} {unsent}");
+    let seen = measurement.cluster.expect("it is a cluster");
+    let shard = seen
+        .shards
+        .iter()
+        .find(|shard| seen.nodes[usize::from(shard.node)].name == cluster.nodes[master].name());
+    let outages = &shard.expect("the shard is there").outages;
+    let found: BTreeMap<Nanos, Nanos> = outages.iter().map(|outage| (outage.from_ns, outage.to_ns)).collect();
+    let (from, to) = (found.keys().min().expect("an outage"), found.values().max().expect("an outage"));
+    let found = Duration::from_nanos(to - from);
+    // A busy machine adds to both.
+    let apart = found.abs_diff(outage);
+    assert!(apart < Duration::from_millis(700), "{found:?} and {outage:?} by the prober");
+    cluster.await_well();
+}
+
+/// A key of a slot.
+fn key_of(slot: i64) -> String {
+    let is_there =
+        |number: &u64| i64::from(pummel_logic::cluster::slot_of(format!("p{number}").as_bytes())) == slot;
+    format!("p{}", (0..10_000_000u64).find(is_there).expect("each slot has keys"))
+}
+
+fn a_node_joins(cluster: &mut Cluster) {
+    let joined = Node::start();
+    cluster.meet(&joined);
+    cluster.nodes.push(joined);
+    let last = cluster.nodes.len() - 1;
+    until("the node is known", || {
+        let id = cluster.nodes[last].id();
+        cluster.nodes[..last].iter().all(|node| node.tell(&["CLUSTER", "NODES"]).text().contains(&id))
+    });
+    let master = cluster.masters()[0];
+    let slots = cluster.slots_of(master, 200);
+    let measurement = run(plan(cluster, 6, 10 * SECOND), || {
+        slots.iter().for_each(|slot| cluster.migrate(*slot, master, last));
+    });
+    assert_right(&measurement, "a node that joins");
+    let seen = measurement.cluster.expect("it is a cluster");
+    let number = seen.nodes.iter().position(|node| node.name == cluster.nodes[last].name());
+    let number = number.expect("the new node is known");
+    assert_eq!(seen.nodes[number].slots, 200);
+    let record = measurement.side_times.servers.get(number).expect("it was asked");
+    assert!(record.completed > 0, "the new node has answered");
+}
