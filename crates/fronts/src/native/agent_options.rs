@@ -187,21 +187,3 @@ pub fn measuring(
         policy: ClientPolicy { here: true, ..ClientPolicy::default() },
     }))
 }
-
-/// Checks that no option of measuring clients stands beside a saved plan, which has the clients that measure.
-///
-/// # Errors
-/// Returns [`UsageError::Missing`] for the first option of measuring clients that is given.
-pub fn none_measure(args: &MeasuringArgs) -> Result<(), UsageError> {
-    let given = [
-        (args.measure_connections.is_some(), "--measure-connections"),
-        (args.measure_rate.is_some(), "--measure-rate"),
-        (args.measure_depth.is_some(), "--measure-depth"),
-    ];
-    match given.into_iter().find(|(given, _)| *given) {
-        Some((_, flag)) => {
-            Err(UsageError::Missing(format!("'{flag}' is not accepted with '--plan', which says everything")))
-        }
-        None => Ok(()),
-    }
-}

@@ -358,8 +358,6 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
     }
     let outputs = outputs(&args.output, inputs)?;
     if let Some(saved) = &args.saved.plan {
-        #[cfg(feature = "agents")]
-        agent_options::none_measure(&args.measuring)?;
         let plan = saved_plan(typed, saved, inputs)?;
         typed.check_places(&outputs, &plan, inputs.paths)?;
         let fleet = fleet(args)?;
@@ -482,14 +480,12 @@ fn refuse_beside_plan(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
     if typed.args.saved.plan.is_none() {
         return Ok(());
     }
-    let fields = TargetArgs::augment_args(clap::Command::new("plan"));
-    let fields = TraceArgs::augment_args(MixArgs::augment_args(PaceArgs::augment_args(fields)));
-    let fields = SocketArgs::augment_args(EngineArgs::augment_args(DataArgs::augment_args(fields)));
     let is_refused = |id: &str| id != "server" && typed.given.contains(id);
     if typed.word("--server").is_some_and(is_in) {
         let accepted = "expected HOST:PORT with --plan, which says everything else".to_owned();
         return Err(typed.usage("--server", String::new(), accepted));
     }
+    let fields = plan_options();
     let refused = fields.get_arguments().find(|option| is_refused(option.get_id().as_str()));
     match refused.and_then(clap::Arg::get_long) {
         Some(long) => Err(UsageError::Missing(format!(
@@ -497,6 +493,16 @@ fn refuse_beside_plan(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
         ))),
         None => Ok(()),
     }
+}
+
+/// The options of `run` that decide fields of a plan.
+fn plan_options() -> clap::Command {
+    let options = TargetArgs::augment_args(clap::Command::new("plan"));
+    let options = TraceArgs::augment_args(MixArgs::augment_args(PaceArgs::augment_args(options)));
+    let options = SocketArgs::augment_args(EngineArgs::augment_args(DataArgs::augment_args(options)));
+    #[cfg(feature = "agents")]
+    let options = MeasuringArgs::augment_args(options);
+    options
 }
 
 /// A saved plan, with the servers of the command line if it names any.

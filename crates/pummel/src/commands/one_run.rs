@@ -6,21 +6,11 @@ use pummel_fronts::job::UsageError;
 use pummel_fronts::native::{OutputArgs, RunArgs, Typed};
 use pummel_logic::plan::Plan;
 use pummel_report::forms::FORMS;
+use pummel_report::json_layout::json_value;
+use pummel_report::plan_options::given_field;
 
 /// An option of `pummel run`, and the reason why it has no meaning for several runs.
 pub type Refused = (&'static str, &'static str);
-
-/// Options that a saved plan has as a field: the option, the field, and whether a plan asks for it.
-type OfPlan = (&'static str, &'static str, fn(&Plan) -> bool);
-
-const OF_PLAN: &[OfPlan] = &[
-    ("--goal", "goals", |plan| !plan.goals.is_empty()),
-    ("--fail-on", "fail_on", |plan| !plan.fail_on.is_empty()),
-    ("--until", "adaptive.until", |plan| plan.adaptive.until.is_some()),
-    ("--anonymous", "anonymous", |plan| plan.anonymous),
-    ("--server-stats", "server_stats_ns", |plan| plan.server_stats_ns.is_some()),
-    ("--stamps", "engine.stamps", |plan| plan.engine.stamps.is_some()),
-];
 
 /// Refuses the first of these options that is given; `accepted` is where they are accepted, such as `without --repeat only`.
 ///
@@ -55,8 +45,8 @@ pub fn refuse_saved(
     accepted: &str,
 ) -> Result<(), UsageError> {
     let Some(file) = &typed.args.saved.plan else { return Ok(()) };
-    let field_of = |flag: &str| OF_PLAN.iter().find(|(option, _, asks)| *option == flag && asks(plan));
-    match refused.iter().find_map(|(flag, why)| field_of(flag).map(|(_, field, _)| (field, why))) {
+    let plan = json_value(plan);
+    match refused.iter().find_map(|(flag, why)| Some((given_field(flag, &plan)?, why))) {
         Some((field, why)) => Err(UsageError::Value {
             flag: "--plan".to_owned(),
             value: file.clone(),
