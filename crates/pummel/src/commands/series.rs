@@ -44,7 +44,9 @@ pub struct ScanArgs {
     /// Rates to measure: lowest, highest and step, such as 10k:50k:10k
     #[arg(long, value_name = "LO:HI:STEP", value_parser = rates, required_unless_present = "over", allow_hyphen_values = true)]
     pub rates: Option<Rates>,
-    /// Measure in a closed loop at up to eight levels of connections or threads, such as connections:1:64, to show how the rate scales
+    /// Levels of connections or threads instead of rates, such as connections:1:64
+    ///
+    /// Measures in a closed loop at up to eight levels, to show how the rate scales
     #[arg(long, value_name = "WHAT:LO:HI", value_parser = over, conflicts_with = "rates", allow_hyphen_values = true)]
     pub over: Option<Over>,
     /// Those of `pummel run`, for every run.

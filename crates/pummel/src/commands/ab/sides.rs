@@ -34,14 +34,20 @@ pub struct SideArgs {
     /// Options of B, in addition to the common ones, which they override
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub b: Option<String>,
-    /// Command line of the server of A, started before each run of A and ended after it, without a shell; it must listen where
+    /// Program to start as the server of A
+    ///
+    /// Command line that is started before each run of A and ended after it, without a shell; the program must listen where
     /// --server says
     #[arg(long, value_name = "COMMAND", requires = "b_program", conflicts_with = "restart")]
     pub a_program: Option<String>,
-    /// Command line of the server of B, treated like that of A
+    /// Program to start as the server of B
+    ///
+    /// Its command line is treated like that of A
     #[arg(long, value_name = "COMMAND", requires = "a_program")]
     pub b_program: Option<String>,
-    /// Number of pairs, from 2 to 50; fewer than 6 cannot show a difference
+    /// Number of pairs, from 2 to 50
+    ///
+    /// Fewer than 6 cannot show a difference
     #[arg(long, value_name = "N", default_value = "10", value_parser = pairs, allow_hyphen_values = true)]
     pub pairs: u32,
     /// Run this shell command, which restarts the server, before each run; records are stored again
