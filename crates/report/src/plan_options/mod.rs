@@ -99,15 +99,13 @@ pub fn default_of(flag: &str) -> &'static str {
     row.unwrap_or_else(|| panic!("{flag} has no default")).default
 }
 
-/// The path of the first field that an option decides and a plan has; `None` where the plan does not ask for what the option asks for.
+/// The path of the first field in a plan that has another value than without this option; `None` where there is none.
 pub fn given_field(flag: &str, plan: &Value) -> Option<&'static str> {
-    let is_given = |value: &Value| match value {
-        Value::Null | Value::Bool(false) => false,
-        Value::Array(items) => !items.is_empty(),
-        _ => true,
+    let is_given = |row: &&OptionRow| {
+        let value = row.value(plan, &row.steps());
+        value != NOT_GIVEN && value != row.default
     };
-    let mut rows = OPTIONS.iter().filter(|row| row.flag == flag);
-    rows.find(|row| is_given(at(plan, &row.steps()))).map(|row| row.path)
+    OPTIONS.iter().filter(|row| row.flag == flag).find(is_given).map(|row| row.path)
 }
 
 /// The fields of a Plan with their options, in the order of the options' help.
@@ -138,7 +136,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("adaptive.until", "--until", Form::Until),
     option("adaptive.until.least_ns", "--min-time", Form::Time).or("5s"),
     option("engine.threads", "--threads", Form::Plain).or("1"),
-    option("groups", "--connections", Form::Names).called("groups of clients"),
+    field("groups", "groups of clients", Form::Names),
     field("groups[].name", "name of a group", Form::Plain),
     option("groups[].clients", "--connections", Form::Plain).or("50"),
     option("groups[].depth", "--depth", Form::Depth).or("1"),

@@ -81,11 +81,12 @@ fn rows_are_found_by_the_paths_of_refusals_and_of_plans() {
 
 #[test]
 fn a_plan_asks_for_what_an_option_asks_for() {
-    let plan = json!({"goals": [], "adaptive": {"until": {"quantile": 0.99}}, "anonymous": false,
+    let plan = json!({"goals": [], "adaptive": {"until": {"quantile": 0.99}}, "anonymous": false, "interval_ns": 1000000000, "timeout_ns": 500000000,
                       "phases": [{"work": {"load": {}}}, {"work": {"mix": {"insert": true, "inserts": true}}}]});
     assert_eq!(given_field("--until", &plan), Some("adaptive.until"));
     assert_eq!(given_field("--insert", &plan), Some("phases[].work.mix.inserts"));
-    for flag in ["--goal", "--anonymous", "--stamps"] {
+    assert_eq!(given_field("--timeout", &plan), Some("timeout_ns"));
+    for flag in ["--goal", "--anonymous", "--stamps", "--interval"] {
         assert_eq!(given_field(flag, &plan), None, "{flag}");
     }
 }
