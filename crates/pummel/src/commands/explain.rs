@@ -128,7 +128,10 @@ impl Wanted {
 
     fn put_out(&self, job: &Job) -> Exit {
         let Some(path) = self.plan.as_ref().filter(|path| path.as_os_str() != "-") else {
-            return print(&saved::print(&job.plan, self.format));
+            return print(&match (self.format, job.front) {
+                (Format::Text, native::FRONT) => saved::print_with_options(&job.plan),
+                (format, _) => saved::print(&job.plan, format),
+            });
         };
         if let Err(error) = self.check_place(path, &job.plan) {
             return answer(&error.into());
