@@ -383,7 +383,8 @@ fn every_part_that_one_plan_does_not_have_is_said_by_its_options_with_both_value
         recorded: false,
     };
     let seen = told_apart(|a, b| {
-        (a.phases.insert(0, warm_up(60)), b.phases.insert(0, warm_up(2)));
+        a.phases.insert(0, warm_up(60));
+        b.phases.insert(0, warm_up(2));
         a.adaptive.first_eviction = true;
         b.protocol = Protocol::Resp3;
         b.data.value_size = Dist::Uniform { low: 10.0, high: 20.0 };
@@ -432,7 +433,7 @@ fn a_field_of_a_newer_version_is_shown_by_its_path() {
     let mut comparison = Comparison::of_results(pairs(0.0), &Question::default());
     let values = [serde_json::json!(1), serde_json::json!(2)];
     let name = "plan.newer.field".to_owned();
-    comparison.differences = vec![side::Difference { name, values, is_of_the_load: true }];
+    comparison.differences = vec![Difference { name, values, is_of_the_load: true }];
     let [words] = comparison.difference_words().try_into().expect("one difference");
     assert_eq!((words.name.as_str(), words.values), ("plan.newer.field", ["1", "2"].map(str::to_owned)));
 }

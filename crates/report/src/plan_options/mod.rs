@@ -16,6 +16,8 @@ pub struct OptionRow {
     pub flag: &'static str,
     /// Value of the option, or of the field, where it is not given; empty where there is none.
     pub default: &'static str,
+    /// Whether another value makes another load. The servers, the draws, the goals and what a result has in addition do not.
+    pub(crate) is_of_the_load: bool,
     /// Words for the field; empty where the option says what it is.
     words: &'static str,
     /// Form in which the option writes the value of the field.
@@ -24,18 +26,23 @@ pub struct OptionRow {
 
 /// A field that an option decides.
 const fn option(path: &'static str, flag: &'static str, form: Form) -> OptionRow {
-    OptionRow { path, flag, default: "", words: "", form }
+    OptionRow { path, flag, default: "", is_of_the_load: true, words: "", form }
 }
 
 /// A field of saved plans and of other command lines.
 const fn field(path: &'static str, words: &'static str, form: Form) -> OptionRow {
-    OptionRow { path, flag: "", default: "", words, form }
+    OptionRow { path, flag: "", default: "", is_of_the_load: true, words, form }
 }
 
 impl OptionRow {
     /// The row with the value that stands for none.
     const fn or(self, default: &'static str) -> OptionRow {
         OptionRow { default, ..self }
+    }
+
+    /// The row of a field that may differ without making another load.
+    const fn beside_the_load(self) -> OptionRow {
+        OptionRow { is_of_the_load: false, ..self }
     }
 
     /// The row with words for a field that is only a part of what its option decides.
@@ -68,12 +75,11 @@ impl OptionRow {
 
 /// The steps of a path, with `[]` for an item of a list.
 fn steps_of(path: &str) -> Vec<&str> {
-    path.split('.')
-        .flat_map(|step| match step.strip_suffix("[]") {
-            Some(list) => vec![list, "[]"],
-            None => vec![step],
-        })
-        .collect()
+    let step = |step| match str::strip_suffix(step, "[]") {
+        Some(list) => vec![list, "[]"],
+        None => vec![step],
+    };
+    path.split('.').flat_map(step).collect()
 }
 
 /// The row of the field with these steps, or of the nearest field around it that has a row.
@@ -111,7 +117,7 @@ pub fn given_field(flag: &str, plan: &Value) -> Option<&'static str> {
 /// The fields of a Plan with their options, in the order of the options' help.
 pub const OPTIONS: &[OptionRow] = &[
     field("schema", "layout of the plan", Form::Plain),
-    option("servers", "--server", Form::List),
+    option("servers", "--server", Form::List).beside_the_load(),
     option("route", "--route", Form::Plain).or("all"),
     option("protocol", "--protocol", Form::Plain),
     option("transport", "--udp", Form::Word("udp")),
@@ -156,9 +162,9 @@ pub const OPTIONS: &[OptionRow] = &[
     option("groups[].connection_churn.clients_started.open.arrivals", "--arrivals", Form::Arrivals),
     field("groups[].connection_churn.clients_started.drawn", "gaps between clients", Form::Tagged),
     option("groups[].connection_churn.calls", "--calls-per-connection", Form::Plain),
-    option("seed", "--seed", Form::Plain),
+    option("seed", "--seed", Form::Plain).beside_the_load(),
     option("interval_ns", "--interval", Form::Time).or("1s"),
-    option("goals", "--goal", Form::Goals),
+    option("goals", "--goal", Form::Goals).beside_the_load(),
     option("phases[].work.mix", "--mix", Form::Given).called("requests of a mix"),
     option("phases[].work.mix.ops", "--mix", Form::Operations),
     option("command", "--command", Form::Plain),
@@ -217,11 +223,11 @@ pub const OPTIONS: &[OptionRow] = &[
     option("engine.backend", "--backend", Form::Plain).or("auto"),
     option("engine.wait", "--wait", Form::Plain).or("auto"),
     option("engine.clock", "--clock", Form::Plain).or("kernel"),
-    option("evidence", "--no-evidence", Form::Opposite),
-    option("probe", "--probe", Form::Switch),
-    option("anonymous", "--anonymous", Form::Switch),
-    option("server_stats_ns", "--server-stats", Form::Time),
-    option("server_stats_at", "--server-stats-at", Form::List),
+    option("evidence", "--no-evidence", Form::Opposite).beside_the_load(),
+    option("probe", "--probe", Form::Switch).beside_the_load(),
+    option("anonymous", "--anonymous", Form::Switch).beside_the_load(),
+    option("server_stats_ns", "--server-stats", Form::Time).beside_the_load(),
+    option("server_stats_at", "--server-stats-at", Form::List).beside_the_load(),
     option("engine.stamps", "--stamps", Form::Stamps),
     option("engine.cpus", "--cpus", Form::List),
     option("socket.source", "--source", Form::List),
@@ -230,7 +236,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("socket.send_buffer", "--send-buffer", Form::Plain),
     option("socket.recv_buffer", "--recv-buffer", Form::Plain),
     option("labels", "--label", Form::Plain),
-    option("fail_on", "--fail-on", Form::List),
+    option("fail_on", "--fail-on", Form::List).beside_the_load(),
     field("phases", "phases", Form::Names),
     field("phases[].name", "name of a phase", Form::Plain),
     field("phases[].recorded", "measured phase", Form::Switch),
