@@ -66,6 +66,26 @@ const LOAD_OPTIONS: &[&str] = &[
     "--allow-partial-load",
 ];
 
+/// Options that are accepted only with another one, which comes first.
+const ONLY_WITH: &[(&str, &[&str])] = &[
+    ("--until", &["--min-time", "--max-time"]),
+    ("--tls", &["--tls-ca", "--tls-cert", "--tls-key", "--tls-server-name", "--tls-insecure"]),
+    (
+        "--agents",
+        &[
+            "--agents-timeout",
+            "--on-agent-loss",
+            "--agent-token-file",
+            "--agent-tls-ca",
+            "--agent-tls-cert",
+            "--agent-tls-key",
+            "--allow-version-mismatch",
+            "--measure-connections",
+        ],
+    ),
+    ("--measure-connections", &["--measure-rate", "--measure-depth"]),
+];
+
 /// The options that stand without a value, or may, with the word that the parser keeps for them then.
 const WITHOUT_VALUE: [(&str, &str); 7] = [
     ("--insert", "true"),
@@ -100,6 +120,18 @@ impl<A> Typed<A> {
     /// Whether a flag such as `--interval` was typed.
     pub fn has(&self, flag: &str) -> bool {
         self.given.contains(&id_of(flag))
+    }
+
+    /// Refuses the first option that is given without the one that it belongs to.
+    fn check_companions(&self) -> Result<(), UsageError> {
+        let missing = ONLY_WITH.iter().filter(|(needed, _)| !self.has(needed));
+        let mut alone = missing.flat_map(|(needed, flags)| flags.iter().map(move |flag| (flag, needed)));
+        match alone.find(|(flag, _)| self.has(flag)) {
+            Some((flag, needed)) => Err(UsageError::Missing(format!(
+                "'{flag}' is accepted only with '{needed}', which is missing"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// The error of a plan that these options made: the option that decides what is wrong, with what was typed for it.
@@ -348,14 +380,9 @@ impl Typed<LoadArgs> {
 /// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
 pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
     refuse_beside_plan(typed)?;
+    typed.check_companions()?;
     let typed = &typed.with_workload(inputs)?.with_phases(inputs)?.with_hit_ratio(inputs)?;
     let args = &typed.args;
-    let bound = ["--min-time", "--max-time"].into_iter().find(|flag| typed.has(flag));
-    if let Some(flag) = bound.filter(|_| args.pace.until.is_none()) {
-        return Err(UsageError::Missing(format!(
-            "'{flag}' is accepted only with '--until', which is missing"
-        )));
-    }
     let outputs = outputs(&args.output, inputs)?;
     if let Some(saved) = &args.saved.plan {
         let plan = saved_plan(typed, saved, inputs)?;
@@ -408,6 +435,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
 /// # Errors
 /// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
 pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
+    typed.check_companions()?;
     let typed = &typed.with_workload(inputs)?;
     let args = &typed.args;
     let outputs = outputs(&args.output, inputs)?;
@@ -447,12 +475,12 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
 /// The agents of a run; also checks that nothing is asked of agents where there are none.
 #[cfg(feature = "agents")]
 fn fleet(args: &RunArgs) -> Result<Option<Fleet>, UsageError> {
-    agent_options::fleet(&args.agents, &args.measuring)
+    agent_options::fleet(&args.agents)
 }
 
 #[cfg(feature = "agents")]
 fn load_fleet(args: &LoadArgs) -> Result<Option<Fleet>, UsageError> {
-    agent_options::fleet(&args.agents, &MeasuringArgs::default())
+    agent_options::fleet(&args.agents)
 }
 
 #[cfg(not(feature = "agents"))]
@@ -557,7 +585,7 @@ fn base(
         engine: self::engine(engine, threads),
         socket: self::socket(socket),
         login: login(target)?,
-        tls: tls(target)?,
+        tls: tls(target),
         database: target.database,
         command: None,
         data: Data::default(),
@@ -674,31 +702,15 @@ pub fn socket(args: &SocketArgs) -> Socket {
     }
 }
 
-/// Encryption, where `--tls` asks for it; what refines it means nothing alone.
-///
-/// # Errors
-/// Returns [`UsageError::Missing`] for an option that is accepted only with another one.
-pub fn tls(target: &TargetArgs) -> Result<Option<TlsOptions>, UsageError> {
-    let refined = [
-        (target.tls_ca.is_some(), "--tls-ca"),
-        (target.tls_cert.is_some(), "--tls-cert"),
-        (target.tls_key.is_some(), "--tls-key"),
-        (target.tls_server_name.is_some(), "--tls-server-name"),
-        (target.tls_insecure, "--tls-insecure"),
-    ];
-    match refined.into_iter().find(|(given, _)| *given) {
-        Some((_, flag)) if !target.tls => {
-            Err(UsageError::Missing(format!("'{flag}' is accepted only with '--tls', which is missing")))
-        }
-        _ if !target.tls => Ok(None),
-        _ => Ok(Some(TlsOptions {
-            ca: target.tls_ca.clone(),
-            cert: target.tls_cert.clone(),
-            key: target.tls_key.clone(),
-            server_name: target.tls_server_name.clone(),
-            insecure: target.tls_insecure,
-        })),
-    }
+/// Encryption, where `--tls` asks for it.
+pub fn tls(target: &TargetArgs) -> Option<TlsOptions> {
+    target.tls.then(|| TlsOptions {
+        ca: target.tls_ca.clone(),
+        cert: target.tls_cert.clone(),
+        key: target.tls_key.clone(),
+        server_name: target.tls_server_name.clone(),
+        insecure: target.tls_insecure,
+    })
 }
 
 fn group(pace: &PaceArgs, arrivals: Option<Arrivals>, rate: Option<f64>) -> Group {
