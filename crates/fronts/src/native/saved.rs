@@ -81,7 +81,7 @@ pub fn print_with_options(plan: &Plan) -> String {
         } else if let Some((key, value)) = line.split_once(" = ") {
             is_recorded = if key == "recorded" { value == "true" } else { is_recorded };
             text_end = ["\"\"\"", "'''"].into_iter().find(|end| value == *end);
-            let flag = option_beside(&table, key, is_recorded).filter(|_| text_end.is_none());
+            let flag = option_beside(plan, &table, key, is_recorded).filter(|_| text_end.is_none());
             told += &flag.map_or_else(String::new, |flag| format!("  # {flag}"));
         } else {
             table = line.trim_matches(['[', ']']).to_owned();
@@ -92,11 +92,13 @@ pub fn print_with_options(plan: &Plan) -> String {
 }
 
 /// The option that decides a field in a table of TOML, where one decides it. A phase that is not measured loads or warms up.
-fn option_beside(table: &str, key: &str, is_recorded: bool) -> Option<&'static str> {
+fn option_beside(plan: &Plan, table: &str, key: &str, is_recorded: bool) -> Option<&'static str> {
     let row_of = |path: &str| OPTIONS.iter().find(|row| row.path.replace("[]", "") == path);
     let path = format!("{table}.{key}");
     match path.trim_start_matches('.') {
+        "phases.stop.time_ns" if !is_recorded && plan.adaptive.first_eviction => Some("--warmup-until"),
         "phases.stop.time_ns" if !is_recorded => Some("--warmup"),
+        "phases.stop.time_ns" if plan.adaptive.until.is_some() => Some("--max-time"),
         "phases.work.load.depth" if !is_recorded => None,
         path => row_of(path).or_else(|| row_of(table)).map(|row| row.flag).filter(|flag| !flag.is_empty()),
     }
@@ -215,7 +217,7 @@ mod tests {
             "threads = 1  # --threads\n",
             "first_eviction = true  # --warmup-until\n",
             "limit = 1  # --depth\n",
-            "time_ns = 5  # --warmup\n",
+            "time_ns = 5  # --warmup-until\n",
             "time_ns = 6  # --time\n",
             "name = \"clients\"\n",
         ] {
