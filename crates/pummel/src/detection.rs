@@ -117,9 +117,7 @@ pub fn with_protocol<A: Detectable>(
     // What is wrong with the options is told by the job that is made of them.
     let Ok(typed) = A::with_files(typed, inputs) else { return (typed.clone(), Detection::Unasked) };
     let target = typed.args.target();
-    let (Ok(servers), Ok(tls)) = (native::servers(target, inputs), native::tls(target)) else {
-        return (typed, Detection::Unasked);
-    };
+    let Ok(servers) = native::servers(target, inputs) else { return (typed, Detection::Unasked) };
     let named = |protocol: Protocol| {
         let mut typed = typed.clone();
         let target = typed.args.target_mut();
@@ -142,7 +140,7 @@ pub fn with_protocol<A: Detectable>(
     let inquiry = Inquiry {
         servers: servers.clone(),
         socket: native::socket(typed.args.socket()),
-        tls,
+        tls: native::tls(target),
         timeout_ns: target.timeout,
     };
     let answer = ask(&inquiry);

@@ -47,7 +47,7 @@ pub enum Render {
 pub static FORMS: &[&Form] = &[
     &Form {
         name: "json",
-        help: "Write the result as JSON to a file, or with - to standard output instead of the text report",
+        help: "Write the result as JSON to a file, or with - to standard output",
         takes_stdout: true,
         wants_histograms: false,
         writing: Writing::Checkpointed,

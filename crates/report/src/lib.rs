@@ -38,6 +38,7 @@ pub mod numbers;
 pub mod page;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+pub mod plan_options;
 pub mod repetition;
 pub mod run_figures;
 mod scaling;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 
+use pummel_report::plan_options::OPTIONS;
 use serde_json::Value;
 
 /// The beginning of a marker; the name of a schema and the place of an object in it follow, as in `curve.schema.json#/$defs/CurveRun`.
@@ -53,7 +54,9 @@ fn tables<'a>(root: &'a Value, path: &str, object: &'a Value, told: &mut Vec<&'a
     if !path.is_empty() {
         *text += &format!("\n`{path}`:\n\n");
     }
-    let rows = fields(root, object).into_iter().map(|(name, field)| row(name, &meaning(root, field)));
+    let of_field =
+        |path: &str, name, field| format!("{}{}", meaning(root, field), option_of(root, &joined(path, name)));
+    let rows = fields(root, object).into_iter().map(|(name, field)| row(name, &of_field(path, name, field)));
     let rows: String = rows.collect();
     let head = if rows.is_empty() { "" } else { "| field | meaning |\n|---|---|\n" };
     let between = if rows.is_empty() { "" } else { "\n" };
@@ -64,16 +67,33 @@ fn tables<'a>(root: &'a Value, path: &str, object: &'a Value, told: &mut Vec<&'a
         *text += &format!("{between}| {kind} | meaning | fields |\n|---|---|---|\n");
     }
     for variant in variants {
-        let fields = variant.fields.iter().map(|(name, field)| format!("`{name}`: {}", meaning(root, field)));
+        let path = variant.place(path);
+        let fields =
+            variant.fields.iter().map(|(name, field)| format!("`{name}`: {}", of_field(&path, name, field)));
         let fields = fields.collect::<Vec<_>>().join("; ");
         *text += &row(variant.name, &format!("{} | {fields}", words_of(variant.schema)));
     }
     for (name, part) in parts(root, object) {
         if !told.contains(&part) && has_table(root, part) {
             told.push(part);
-            tables(root, format!("{path}.{name}").trim_start_matches('.'), part, told, text);
+            tables(root, &joined(path, &name), part, told, text);
         }
     }
+}
+
+/// The path of what stands behind a name in the object at a path.
+fn joined(path: &str, name: &str) -> String {
+    format!("{path}.{name}").trim_start_matches('.').to_owned()
+}
+
+/// The option that decides a field of a plan, as a part of a row; empty for other fields.
+fn option_of(root: &Value, path: &str) -> String {
+    let is_plan = root["$id"].as_str().is_some_and(|id| id.ends_with("/plan.schema.json"));
+    let row = OPTIONS.iter().find(|row| is_plan && row.path == path && !row.flag.is_empty());
+    row.map_or_else(String::new, |row| match row.default {
+        "" => format!(" (`{}`)", row.flag),
+        default => format!(" (`{}`, by default `{default}`)", row.flag),
+    })
 }
 
 fn row(name: &str, meaning: &str) -> String {
@@ -85,6 +105,15 @@ struct Variant<'a> {
     name: &'a str,
     schema: &'a Value,
     fields: Vec<(&'a str, &'a Value)>,
+    /// Whether the fields stand in an object of their own, which has the name of the form.
+    is_inside: bool,
+}
+
+impl Variant<'_> {
+    /// The path of what has the fields of the form, in the object at a path.
+    fn place(&self, path: &str) -> String {
+        if self.is_inside { joined(path, self.name) } else { path.to_owned() }
+    }
 }
 
 /// The field that tells the forms of an object apart, and its word in this one.
@@ -96,7 +125,7 @@ fn tag(schema: &Value) -> Option<(&str, &str)> {
 /// The forms of an object, each with a name of its own: a word alone, that of a tag, or the name of its one field.
 fn variants<'a>(root: &'a Value, object: &'a Value) -> Vec<Variant<'a>> {
     let variant = |schema: &'a Value| {
-        let named = |name, fields| Variant { name, schema, fields };
+        let named = |name, fields| Variant { name, schema, fields, is_inside: false };
         let mut fields = fields(root, schema);
         match (schema["const"].as_str(), tag(schema), &fields[..]) {
             (Some(word), ..) => named(word, Vec::new()),
@@ -104,7 +133,10 @@ fn variants<'a>(root: &'a Value, object: &'a Value) -> Vec<Variant<'a>> {
                 fields.retain(|(name, _)| *name != tag);
                 named(word, fields)
             }
-            (_, _, [(name, content)]) => named(name, self::fields(root, resolved(root, content).0)),
+            (_, _, [(name, content)]) => {
+                let fields = self::fields(root, resolved(root, content).0);
+                Variant { is_inside: true, ..named(name, fields) }
+            }
             _ => named("", fields),
         }
     };
@@ -152,13 +184,16 @@ fn resolved<'a>(root: &'a Value, field: &'a Value) -> (&'a Value, String) {
 
 /// The schemas of the fields of an object and of its forms, with what leads to each in a path.
 fn parts<'a>(root: &'a Value, object: &'a Value) -> Vec<(String, &'a Value)> {
-    let of_forms = variants(root, object).into_iter().flat_map(|variant| variant.fields);
-    let all = fields(root, object).into_iter().chain(of_forms);
-    let part = |(name, field)| {
+    let part = |place: &str, (name, field): (&str, &'a Value)| {
         let (schema, mark) = resolved(root, field);
-        (format!("{name}{mark}"), schema)
+        (format!("{}{mark}", joined(place, name)), schema)
     };
-    all.map(part).collect()
+    let mut parts: Vec<_> = fields(root, object).into_iter().map(|field| part("", field)).collect();
+    for variant in variants(root, object) {
+        let place = variant.place("");
+        parts.extend(variant.fields.into_iter().map(|field| part(&place, field)));
+    }
+    parts
 }
 
 /// Whether there is more to say of a schema than its words in a row.
@@ -178,7 +213,7 @@ fn path_of(root: &Value, object: &Value) -> String {
         for (name, part) in parts(root, at) {
             if !seen.contains(&part) && has_table(root, part) {
                 seen.push(part);
-                waiting.push_back((format!("{path}.{name}").trim_start_matches('.').to_owned(), part));
+                waiting.push_back((joined(&path, &name), part));
             }
         }
     }

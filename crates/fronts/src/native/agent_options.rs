@@ -77,29 +77,13 @@ pub enum OnLoss {
     Stop,
 }
 
-/// The agents of a command line; `None` where it names none. Options of agents are refused without agents.
+/// The agents of a command line; `None` where it names none.
 ///
 /// # Errors
-/// Returns [`UsageError::Missing`] for an option of agents without agents, and [`UsageError::Value`] for an agent
-/// that is refused.
-pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Fleet>, UsageError> {
-    let given = [
-        (args.agents_timeout.is_some(), "--agents-timeout"),
-        (args.on_agent_loss.is_some(), "--on-agent-loss"),
-        (args.agent_token_file.is_some(), "--agent-token-file"),
-        (args.agent_tls_ca.is_some(), "--agent-tls-ca"),
-        (args.agent_tls_cert.is_some(), "--agent-tls-cert"),
-        (args.agent_tls_key.is_some(), "--agent-tls-key"),
-        (args.allow_version_mismatch, "--allow-version-mismatch"),
-        (measuring.measure_connections.is_some(), "--measure-connections"),
-    ];
+/// Returns [`UsageError::Missing`] for options that do not go together, and [`UsageError::Value`] for an agent that is refused.
+pub fn fleet(args: &AgentsArgs) -> Result<Option<Fleet>, UsageError> {
     if args.agents.is_empty() {
-        return match given.into_iter().find(|(given, _)| *given) {
-            Some((_, flag)) => Err(UsageError::Missing(format!(
-                "'{flag}' is accepted only with '--agents', which is missing"
-            ))),
-            None => Ok(None),
-        };
+        return Ok(None);
     }
     let addresses = args.agents.concat();
     if let Some((address, _)) = addresses
@@ -116,8 +100,13 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
     }
     // Agents that are started for the run are known by the way they were started.
     if addresses.iter().all(|address| matches!(address, AgentAddress::Started(_))) {
-        let told = given.iter().find(|(given, flag)| *given && flag.starts_with("--agent-"));
-        if let Some((_, flag)) = told {
+        let told = [
+            (args.agent_token_file.is_some(), "--agent-token-file"),
+            (args.agent_tls_ca.is_some(), "--agent-tls-ca"),
+            (args.agent_tls_cert.is_some(), "--agent-tls-cert"),
+            (args.agent_tls_key.is_some(), "--agent-tls-key"),
+        ];
+        if let Some((_, flag)) = told.into_iter().find(|(is_given, _)| *is_given) {
             return Err(UsageError::Missing(format!(
                 "'{flag}' is accepted only with agents that are running already, and not with ssh:// and slurm:// alone"
             )));
@@ -148,25 +137,13 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
 /// The group of clients that measure from the controller; `None` where none is asked for. `requests` is `--requests`.
 ///
 /// # Errors
-/// Returns [`UsageError::Missing`] for a rate or a depth without `--measure-connections`, and for
-/// `--measure-connections` with `--requests`.
+/// Returns [`UsageError::Missing`] for `--measure-connections` with `--requests`.
 pub fn measuring(
     args: &MeasuringArgs,
     requests: Option<u64>,
     loading: &Group,
 ) -> Result<Option<Group>, UsageError> {
-    let Some(clients) = args.measure_connections else {
-        let given = [
-            (args.measure_rate.is_some(), "--measure-rate"),
-            (args.measure_depth.is_some(), "--measure-depth"),
-        ];
-        return match given.into_iter().find(|(given, _)| *given) {
-            Some((_, flag)) => Err(UsageError::Missing(format!(
-                "'{flag}' is accepted only with '--measure-connections', which is missing"
-            ))),
-            None => Ok(None),
-        };
-    };
+    let Some(clients) = args.measure_connections else { return Ok(None) };
     if requests.is_some() {
         return Err(UsageError::Missing(
             "'--measure-connections' is accepted with '--time' and not with '--requests': measuring clients run for as \
@@ -186,22 +163,4 @@ pub fn measuring(
         churn: None,
         policy: ClientPolicy { here: true, ..ClientPolicy::default() },
     }))
-}
-
-/// Checks that no option of measuring clients stands beside a saved plan, which has the clients that measure.
-///
-/// # Errors
-/// Returns [`UsageError::Missing`] for the first option of measuring clients that is given.
-pub fn none_measure(args: &MeasuringArgs) -> Result<(), UsageError> {
-    let given = [
-        (args.measure_connections.is_some(), "--measure-connections"),
-        (args.measure_rate.is_some(), "--measure-rate"),
-        (args.measure_depth.is_some(), "--measure-depth"),
-    ];
-    match given.into_iter().find(|(given, _)| *given) {
-        Some((_, flag)) => {
-            Err(UsageError::Missing(format!("'{flag}' is not accepted with '--plan', which says everything")))
-        }
-        None => Ok(()),
-    }
 }

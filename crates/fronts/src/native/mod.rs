@@ -67,6 +67,26 @@ const LOAD_OPTIONS: &[&str] = &[
     "--allow-partial-load",
 ];
 
+/// Options that are accepted only with another one, which comes first.
+const ONLY_WITH: &[(&str, &[&str])] = &[
+    ("--until", &["--min-time", "--max-time"]),
+    ("--tls", &["--tls-ca", "--tls-cert", "--tls-key", "--tls-server-name", "--tls-insecure"]),
+    (
+        "--agents",
+        &[
+            "--agents-timeout",
+            "--on-agent-loss",
+            "--agent-token-file",
+            "--agent-tls-ca",
+            "--agent-tls-cert",
+            "--agent-tls-key",
+            "--allow-version-mismatch",
+            "--measure-connections",
+        ],
+    ),
+    ("--measure-connections", &["--measure-rate", "--measure-depth"]),
+];
+
 /// The options that stand without a value, or may, with the word that the parser keeps for them then.
 const WITHOUT_VALUE: [(&str, &str); 7] = [
     ("--insert", "true"),
@@ -101,6 +121,18 @@ impl<A> Typed<A> {
     /// Whether a flag such as `--interval` was typed.
     pub fn has(&self, flag: &str) -> bool {
         self.given.contains(&id_of(flag))
+    }
+
+    /// Refuses the first option that is given without the one that it belongs to.
+    fn check_companions(&self) -> Result<(), UsageError> {
+        let missing = ONLY_WITH.iter().filter(|(needed, _)| !self.has(needed));
+        let mut alone = missing.flat_map(|(needed, flags)| flags.iter().map(move |flag| (flag, needed)));
+        match alone.find(|(flag, _)| self.has(flag)) {
+            Some((flag, needed)) => Err(UsageError::Missing(format!(
+                "'{flag}' is accepted only with '{needed}', which is missing"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// The error of a plan that these options made: the option that decides what is wrong, with what was typed for it.
@@ -349,18 +381,11 @@ impl Typed<LoadArgs> {
 /// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
 pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
     refuse_beside_plan(typed)?;
+    typed.check_companions()?;
     let typed = &typed.with_workload(inputs)?.with_phases(inputs)?.with_hit_ratio(inputs)?;
     let args = &typed.args;
-    let bound = ["--min-time", "--max-time"].into_iter().find(|flag| typed.has(flag));
-    if let Some(flag) = bound.filter(|_| args.pace.until.is_none()) {
-        return Err(UsageError::Missing(format!(
-            "'{flag}' is accepted only with '--until', which is missing"
-        )));
-    }
     let outputs = outputs(&args.output, inputs)?;
     if let Some(saved) = &args.saved.plan {
-        #[cfg(feature = "agents")]
-        agent_options::none_measure(&args.measuring)?;
         let plan = saved_plan(typed, saved, inputs)?;
         typed.check_places(&outputs, &plan, inputs.paths)?;
         let fleet = here_on_a_cluster(fleet(args)?, &plan)?;
@@ -420,6 +445,7 @@ fn here_on_a_cluster(fleet: Option<Fleet>, plan: &Plan) -> Result<Option<Fleet>,
 /// # Errors
 /// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
 pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
+    typed.check_companions()?;
     let typed = &typed.with_workload(inputs)?;
     let args = &typed.args;
     let outputs = outputs(&args.output, inputs)?;
@@ -460,12 +486,12 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
 /// The agents of a run; also checks that nothing is asked of agents where there are none.
 #[cfg(feature = "agents")]
 fn fleet(args: &RunArgs) -> Result<Option<Fleet>, UsageError> {
-    agent_options::fleet(&args.agents, &args.measuring)
+    agent_options::fleet(&args.agents)
 }
 
 #[cfg(feature = "agents")]
 fn load_fleet(args: &LoadArgs) -> Result<Option<Fleet>, UsageError> {
-    agent_options::fleet(&args.agents, &MeasuringArgs::default())
+    agent_options::fleet(&args.agents)
 }
 
 #[cfg(not(feature = "agents"))]
@@ -493,14 +519,12 @@ fn refuse_beside_plan(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
     if typed.args.saved.plan.is_none() {
         return Ok(());
     }
-    let fields = TargetArgs::augment_args(clap::Command::new("plan"));
-    let fields = TraceArgs::augment_args(MixArgs::augment_args(PaceArgs::augment_args(fields)));
-    let fields = SocketArgs::augment_args(EngineArgs::augment_args(DataArgs::augment_args(fields)));
     let is_refused = |id: &str| id != "server" && typed.given.contains(id);
     if typed.word("--server").is_some_and(is_in) {
         let accepted = "expected HOST:PORT with --plan, which says everything else".to_owned();
         return Err(typed.usage("--server", String::new(), accepted));
     }
+    let fields = plan_options();
     let refused = fields.get_arguments().find(|option| is_refused(option.get_id().as_str()));
     match refused.and_then(clap::Arg::get_long) {
         Some(long) => Err(UsageError::Missing(format!(
@@ -508,6 +532,16 @@ fn refuse_beside_plan(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
         ))),
         None => Ok(()),
     }
+}
+
+/// The options of `run` that decide fields of a plan.
+fn plan_options() -> clap::Command {
+    let options = TargetArgs::augment_args(clap::Command::new("plan"));
+    let options = TraceArgs::augment_args(MixArgs::augment_args(PaceArgs::augment_args(options)));
+    let options = SocketArgs::augment_args(EngineArgs::augment_args(DataArgs::augment_args(options)));
+    #[cfg(feature = "agents")]
+    let options = MeasuringArgs::augment_args(options);
+    options
 }
 
 /// A saved plan, with the servers of the command line if it names any.
@@ -564,7 +598,7 @@ fn base(
         engine: self::engine(engine, threads),
         socket: self::socket(socket),
         login: login(target)?,
-        tls: tls(target)?,
+        tls: tls(target),
         database: target.database,
         command: None,
         data: Data::default(),
@@ -670,31 +704,15 @@ pub fn socket(args: &SocketArgs) -> Socket {
     }
 }
 
-/// Encryption, where `--tls` asks for it; what refines it means nothing alone.
-///
-/// # Errors
-/// Returns [`UsageError::Missing`] for an option that is accepted only with another one.
-pub fn tls(target: &TargetArgs) -> Result<Option<TlsOptions>, UsageError> {
-    let refined = [
-        (target.tls_ca.is_some(), "--tls-ca"),
-        (target.tls_cert.is_some(), "--tls-cert"),
-        (target.tls_key.is_some(), "--tls-key"),
-        (target.tls_server_name.is_some(), "--tls-server-name"),
-        (target.tls_insecure, "--tls-insecure"),
-    ];
-    match refined.into_iter().find(|(given, _)| *given) {
-        Some((_, flag)) if !target.tls => {
-            Err(UsageError::Missing(format!("'{flag}' is accepted only with '--tls', which is missing")))
-        }
-        _ if !target.tls => Ok(None),
-        _ => Ok(Some(TlsOptions {
-            ca: target.tls_ca.clone(),
-            cert: target.tls_cert.clone(),
-            key: target.tls_key.clone(),
-            server_name: target.tls_server_name.clone(),
-            insecure: target.tls_insecure,
-        })),
-    }
+/// Encryption, where `--tls` asks for it.
+pub fn tls(target: &TargetArgs) -> Option<TlsOptions> {
+    target.tls.then(|| TlsOptions {
+        ca: target.tls_ca.clone(),
+        cert: target.tls_cert.clone(),
+        key: target.tls_key.clone(),
+        server_name: target.tls_server_name.clone(),
+        insecure: target.tls_insecure,
+    })
 }
 
 fn group(pace: &PaceArgs, arrivals: Option<Arrivals>, rate: Option<f64>) -> Group {

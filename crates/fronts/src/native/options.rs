@@ -11,6 +11,7 @@ use pummel_logic::plan::{
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
+use pummel_report::plan_options::default_of;
 
 use crate::metrics_options::MetricsArgs;
 #[cfg(feature = "agents")]
@@ -179,8 +180,10 @@ Exit status:
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Server")]
 pub struct TargetArgs {
-    /// Server, or several separated by commas; may be repeated. HOST, HOST:PORT, [IPV6]:PORT or /unix/path, or a URI:
-    /// redis://[USER@]HOST[:PORT][/DATABASE], rediss:// (TLS), memcached://, unix://. The port is 11211 unless given, or 6379 with
+    /// HOST, HOST:PORT, [IPV6]:PORT or /unix/path; several with commas
+    ///
+    /// May be repeated. A server may also be a URI: redis://[USER@]HOST[:PORT][/DATABASE], rediss:// (TLS), memcached://,
+    /// unix://. The port is 11211 unless given, or 6379 with
     /// --protocol resp2 or resp3 and in URIs of Redis. Default: the environment variable MEMCACHED_SERVERS, without URIs
     #[arg(short, long, value_name = "SERVER", value_parser = servers, allow_hyphen_values = true)]
     pub server: Vec<List<String>>,
@@ -189,7 +192,7 @@ pub struct TargetArgs {
     pub bare_server: Vec<List<String>>,
     /// Which of several servers holds a record and gets the requests for it. With any route but `all`, each connection of
     /// --connections is a connection to every server
-    #[arg(long, value_enum, default_value = "all")]
+    #[arg(long, value_enum, default_value = default_of("--route"))]
     pub route: RouteName,
     /// The nodes of a cluster.
     #[command(flatten)]
@@ -229,10 +232,10 @@ pub struct TargetArgs {
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// Database that every connection selects (RESP)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = values::count_cut, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = default_of("--database"), value_parser = values::count_cut, allow_hyphen_values = true)]
     pub database: u32,
     /// How long a request may take from the moment a connection could send it, and how long a connection may take to open
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = default_of("--timeout"), value_parser = values::time, allow_hyphen_values = true)]
     pub timeout: Nanos,
     /// Reopen connections that the server closed, and continue. One that the server refused is tried again after 10 ms to 1 s.
     /// Where no --time limits it (loading, --requests), a server that
@@ -310,11 +313,15 @@ impl RouteName {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Load")]
 pub struct PaceArgs {
-    /// How long to measure; with --requests, whichever is reached first. Default: 10s, unless --requests is given
+    /// How long to measure [default: 10s]
+    ///
+    /// With --requests the measurement ends at whichever is reached first, and without --time at --requests alone
     #[arg(short, long, value_name = "TIME", value_parser = values::time, allow_hyphen_values = true)]
     pub time: Option<Nanos>,
-    /// How many requests to measure, over all connections together (memtier_benchmark counts them for each). Requests that follow from replies are extra: the gets before a cas,
-    /// the sets of --read-through
+    /// How many requests to measure
+    ///
+    /// They are counted over all connections together (memtier_benchmark counts them for each). Requests that follow from replies
+    /// are extra: the gets before a cas, the sets of --read-through
     #[arg(short = 'n', long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub requests: Option<u64>,
     /// How long to run before the measurement begins. `auto` waits until the load has settled, judged by its median response, rate
@@ -333,7 +340,7 @@ pub struct PaceArgs {
           allow_hyphen_values = true)]
     pub until: Option<(f64, f64)>,
     /// Shortest measurement; with --until
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::time_above_zero, requires = "until",
+    #[arg(long, value_name = "TIME", default_value = default_of("--min-time"), value_parser = values::time_above_zero, requires = "until",
           allow_hyphen_values = true)]
     pub min_time: Nanos,
     /// Longest measurement; with --until. Choose it well above the expected time: if it ends many runs, the others are the ones with
@@ -342,16 +349,22 @@ pub struct PaceArgs {
           allow_hyphen_values = true)]
     pub max_time: Nanos,
     /// Threads
-    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = values::count_cut, allow_hyphen_values = true)]
+    #[arg(short = 'T', long, value_name = "N", default_value = default_of("--threads"), value_parser = values::count_cut, allow_hyphen_values = true)]
     pub threads: u32,
-    /// Connections, over all servers and threads; see --route
-    #[arg(short, long, value_name = "N", default_value = "50", value_parser = values::count_cut, allow_hyphen_values = true)]
+    /// Connections, over all servers and threads
+    ///
+    /// --route says to which servers they are
+    #[arg(short, long, value_name = "N", default_value = default_of("--connections"), value_parser = values::count_cut, allow_hyphen_values = true)]
     pub connections: u32,
-    /// Most requests outstanding per connection: a number, or `unlimited` (only with --rate)
-    #[arg(short, long, value_name = "N", default_value = "1", value_parser = depth, allow_hyphen_values = true)]
+    /// Most requests outstanding per connection
+    ///
+    /// A number, or `unlimited` (only with --rate)
+    #[arg(short, long, value_name = "N", default_value = default_of("--depth"), value_parser = depth, allow_hyphen_values = true)]
     pub depth: Depth,
-    /// Requests per second, over all connections: open loop. Default: closed loop, where each connection sends its next request as
-    /// soon as the last one is answered. 1x, 0.5x and so on are multiples of the rate that the source of --workload had. A rate may
+    /// Requests per second: open loop; without it closed loop
+    ///
+    /// It is the rate of all connections together. In a closed loop each connection sends its next request as soon as the last one
+    /// is answered. 1x, 0.5x and so on are multiples of the rate that the source of --workload had. A rate may
     /// change during the measurement: FROM..TO (a straight line), sine:MEAN,AMPLITUDE,PERIOD[,START], day:MEAN[,PERIOD] (the 24
     /// hours of Facebook's pool ETC) or file:PATH (lines of `seconds,rate`)
     #[arg(long, value_name = "RATE", value_parser = typed_rate::rate, allow_hyphen_values = true)]
@@ -385,9 +398,11 @@ pub struct PaceArgs {
     #[arg(long, value_name = "N", value_parser = values::seed, allow_hyphen_values = true)]
     pub seed: Option<u64>,
     /// Shortest time between two lines of progress, and between two intervals of the result
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = default_of("--interval"), value_parser = values::time, allow_hyphen_values = true)]
     pub interval: Nanos,
-    /// Exit with status 3 when this quantile of the response time is above the limit, such as p99:1ms; may be repeated
+    /// Exit with status 3 when this is missed, such as p99:1ms
+    ///
+    /// A goal is missed when this quantile of the response time is above the limit; may be repeated
     #[arg(long, value_name = "GOAL", value_parser = goals, allow_hyphen_values = true)]
     pub goal: Vec<List<Goal>>,
 }
@@ -402,20 +417,24 @@ pub struct LoadPaceArgs {
     #[arg(long, value_name = "FILE")]
     pub fill: Vec<String>,
     /// Threads
-    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = values::count_cut, allow_hyphen_values = true)]
+    #[arg(short = 'T', long, value_name = "N", default_value = default_of("--threads"), value_parser = values::count_cut, allow_hyphen_values = true)]
     pub threads: u32,
-    /// Connections, over all servers and threads; see --route
-    #[arg(short, long, value_name = "N", default_value = "50", value_parser = values::count_cut, allow_hyphen_values = true)]
+    /// Connections, over all servers and threads
+    ///
+    /// --route says to which servers they are
+    #[arg(short, long, value_name = "N", default_value = default_of("--connections"), value_parser = values::count_cut, allow_hyphen_values = true)]
     pub connections: u32,
     /// Most requests outstanding per connection
     #[arg(short, long, value_name = "N", default_value = "64", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub depth: u32,
-    /// Operations that will use the records. append and prepend, incr and decr, hget and hset, and command work on separate
+    /// Operations that will use the records
+    ///
+    /// append and prepend, incr and decr, hget and hset, and command work on separate
     /// records, which are stored only if one of them is named here
     #[arg(long, value_name = "OP,...", default_value = "get", value_parser = weights, allow_hyphen_values = true)]
     pub mix: List<(Verb, f64)>,
     /// Shortest time between two lines of progress, and between two intervals of the result
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = default_of("--interval"), value_parser = values::time, allow_hyphen_values = true)]
     pub interval: Nanos,
 }
 
@@ -423,9 +442,11 @@ pub struct LoadPaceArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Requests")]
 pub struct MixArgs {
-    /// Operations and their weights: get, gets, gat, gats, set, add, replace, append, prepend, cas, incr, decr, delete,
-    /// touch, version. RESP servers also have hget, hset (each hash has one field, called field), mset and command, but no
-    /// gets, gats, prepend or cas. Default: get:9,set:1, or command:1 with --command
+    /// Operations and their weights [default: get:9,set:1]
+    ///
+    /// get, gets, gat, gats, set, add, replace, append, prepend, cas, incr, decr, delete, touch, version. RESP servers also have
+    /// hget, hset (each hash has one field, called field), mset and command, but no gets, gats, prepend or cas. With --command the
+    /// default is command:1
     #[arg(long, value_name = "OP:WEIGHT,...", value_parser = weights, allow_hyphen_values = true)]
     pub mix: Option<List<(Verb, f64)>>,
     /// The command that `command` in --mix stands for (RESP), with placeholders that each request fills in, such as 'ZADD __key__
@@ -439,16 +460,16 @@ pub struct MixArgs {
     /// as 1%), buckets:RECORDS@WEIGHT,... (this many records with this weight together), cachelib:FILE (the buckets of CacheLib's
     /// pop.json), latest:EXPONENT (zipf from the newest record back; adds store new ones), ycsb (the law that YCSB calls zipfian)
     /// or sequential
-    #[arg(long, value_name = "POPULARITY", default_value = "uniform", value_parser = popularity, allow_hyphen_values = true)]
+    #[arg(long, value_name = "POPULARITY", default_value = default_of("--popularity"), value_parser = popularity, allow_hyphen_values = true)]
     pub popularity: UnreadPopularity,
     /// Keys of each read
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_cut, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = default_of("--multiget"), value_parser = values::count_cut, allow_hyphen_values = true)]
     pub multiget: u32,
     /// Share of the keys read that are never asked for again. With --read-through they are stored, and evict others
-    #[arg(long, value_name = "SHARE", default_value = "0", hide_default_value = true, value_parser = values::fraction, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", default_value = default_of("--fresh"), hide_default_value = true, value_parser = values::fraction, allow_negative_numbers = true)]
     pub fresh: f64,
     /// Share of the keys read that do not exist and are never stored. With all records loaded, the other keys are the hits
-    #[arg(long, value_name = "SHARE", default_value = "0", hide_default_value = true, value_parser = values::fraction, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", default_value = default_of("--absent"), hide_default_value = true, value_parser = values::fraction, allow_negative_numbers = true)]
     pub absent: f64,
     /// Share of the keys read that are found, with all records stored: short for --absent 1-SHARE, or with --read-through for
     /// --fresh 1-SHARE, whose fills evict other records if the server is too small
@@ -460,7 +481,7 @@ pub struct MixArgs {
     #[arg(long, value_name = "LIFE", value_parser = typed_churn, allow_hyphen_values = true)]
     pub churn: Option<TypedChurn>,
     /// Share of the gets whose key the same connection sets after the reply. The report has both, and the times of the pairs
-    #[arg(long, value_name = "SHARE", default_value = "0", hide_default_value = true, value_parser = values::fraction, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", default_value = default_of("--read-modify-write"), hide_default_value = true, value_parser = values::fraction, allow_negative_numbers = true)]
     pub read_modify_write: f64,
     /// Let each add of --mix store a new record, which is on no server yet. Implied by --popularity latest:EXPONENT
     #[arg(long)]
@@ -469,7 +490,7 @@ pub struct MixArgs {
     #[arg(long, value_name = "HOW", value_enum, requires = "workload")]
     pub scan_as: Option<ScanAs>,
     /// Keys of each mset (RESP)
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_cut, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = default_of("--multiset"), value_parser = values::count_cut, allow_hyphen_values = true)]
     pub multiset: u32,
     /// Let a read that finds nothing create an empty item with this expiry (flag N of meta): the client that is told to renew it
     /// stores the value, and the others wait. With --protocol meta
@@ -494,7 +515,7 @@ pub struct MixArgs {
     pub read_through: Option<UnreadDist>,
     /// How --read-through stores a key: set, or add, which does not replace what another client has stored in the meantime.
     /// Default: set
-    #[arg(long, value_name = "HOW", default_value = "set", hide_default_value = true, value_parser = fill)]
+    #[arg(long, value_name = "HOW", default_value = default_of("--fill"), hide_default_value = true, value_parser = fill)]
     pub fill: Fill,
     /// Ask the server not to answer writes
     #[arg(long)]
@@ -522,13 +543,15 @@ pub struct DataArgs {
     #[arg(long, value_name = "NAME")]
     pub workload: Option<String>,
     /// Number of records, up to 2^40
-    #[arg(long, value_name = "N", default_value = "10k", value_parser = values::count, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = default_of("--records"), value_parser = values::count, allow_hyphen_values = true)]
     pub records: u64,
     /// Length of a key in bytes, including the prefix, up to 250; a key always has the same length
-    #[arg(long, value_name = "DIST", default_value = "30", value_parser = bytes, allow_hyphen_values = true)]
+    #[arg(long, value_name = "DIST", default_value = default_of("--key-size"), value_parser = bytes, allow_hyphen_values = true)]
     pub key_size: UnreadDist,
-    /// Length of a value in bytes, up to 1GiB
-    #[arg(long, value_name = "DIST", default_value = "200", value_parser = bytes, allow_hyphen_values = true)]
+    /// Size of the values in bytes: a number or a distribution
+    ///
+    /// At most 1GiB
+    #[arg(long, value_name = "DIST", default_value = default_of("--value-size"), value_parser = bytes, allow_hyphen_values = true)]
     pub value_size: UnreadDist,
     /// The most popular records with lengths of their own, which only a workload names.
     #[arg(skip)]
@@ -537,17 +560,17 @@ pub struct DataArgs {
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub key_prefix: String,
     /// Expiry of items that are stored or touched: seconds or a time, 0 for none, up to 30 days
-    #[arg(long, value_name = "DIST", default_value = "0", value_parser = values::dist_of_times, allow_hyphen_values = true)]
+    #[arg(long, value_name = "DIST", default_value = default_of("--ttl"), value_parser = values::dist_of_times, allow_hyphen_values = true)]
     pub ttl: UnreadDist,
     /// Vary each expiry by up to this much, such as 10% (whole percents), so that items stored together do not expire together
-    #[arg(long, value_name = "PERCENT", default_value = "0", hide_default_value = true, value_parser = values::percent, allow_hyphen_values = true)]
+    #[arg(long, value_name = "PERCENT", default_value = default_of("--ttl-jitter"), hide_default_value = true, value_parser = values::percent, allow_hyphen_values = true)]
     pub ttl_jitter: u32,
     /// Call a run complete even if only some of the records could be stored. If none could be stored, the run is still partial,
     /// and measures nothing
     #[arg(long)]
     pub allow_partial_load: bool,
     /// Seed of key sizes, value sizes and contents: any process with the same seed can check the data
-    #[arg(long, value_name = "N", default_value = "0", value_parser = values::seed, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = default_of("--data-seed"), value_parser = values::seed, allow_hyphen_values = true)]
     pub data_seed: u64,
 }
 
@@ -556,13 +579,13 @@ pub struct DataArgs {
 #[command(next_help_heading = "Engine")]
 pub struct EngineArgs {
     /// Kernel interface
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = default_of("--backend"))]
     pub backend: BackendName,
     /// How a thread waits until the next request is due
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = default_of("--wait"))]
     pub wait: WaitName,
     /// Which clock says when a reply arrived
-    #[arg(long, value_enum, default_value = "kernel")]
+    #[arg(long, value_enum, default_value = default_of("--clock"))]
     pub clock: ClockName,
     /// Do not ask the servers for their statistics before and after the measurement, and do not read the kernel's counters
     #[arg(long)]

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use pummel_logic::plan::{Plan, SCHEMA};
+use pummel_report::plan_options::OPTIONS;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -69,6 +70,40 @@ pub fn print(plan: &Plan, format: Format) -> String {
     }
 }
 
+/// A plan of `run` or `load` as `explain` prints it for people: TOML, and behind each field the option that decides it.
+pub fn print_with_options(plan: &Plan) -> String {
+    let (mut table, mut is_recorded, mut text_end) = (String::new(), false, None::<&str>);
+    let mut told = String::new();
+    for line in write(plan, Form::Toml).lines() {
+        told += line;
+        if let Some(end) = text_end {
+            text_end = Some(end).filter(|end| !line.ends_with(*end));
+        } else if let Some((key, value)) = line.split_once(" = ") {
+            is_recorded = if key == "recorded" { value == "true" } else { is_recorded };
+            text_end = ["\"\"\"", "'''"].into_iter().find(|end| value == *end);
+            let flag = option_beside(plan, &table, key, is_recorded).filter(|_| text_end.is_none());
+            told += &flag.map_or_else(String::new, |flag| format!("  # {flag}"));
+        } else {
+            table = line.trim_matches(['[', ']']).to_owned();
+        }
+        told.push('\n');
+    }
+    told
+}
+
+/// The option that decides a field in a table of TOML, where one decides it. A phase that is not measured loads or warms up.
+fn option_beside(plan: &Plan, table: &str, key: &str, is_recorded: bool) -> Option<&'static str> {
+    let row_of = |path: &str| OPTIONS.iter().find(|row| row.path.replace("[]", "") == path);
+    let path = format!("{table}.{key}");
+    match path.trim_start_matches('.') {
+        "phases.stop.time_ns" if !is_recorded && plan.adaptive.first_eviction => Some("--warmup-until"),
+        "phases.stop.time_ns" if !is_recorded => Some("--warmup"),
+        "phases.stop.time_ns" if plan.adaptive.until.is_some() => Some("--max-time"),
+        "phases.work.load.depth" if !is_recorded => None,
+        path => row_of(path).or_else(|| row_of(table)).map(|row| row.flag).filter(|flag| !flag.is_empty()),
+    }
+}
+
 /// How a plan is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
@@ -113,6 +148,9 @@ fn write(plan: &Plan, form: Form) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pummel_logic::plan::{Adaptive, Group, Mix, Phase, Stop, Work};
+    use pummel_logic::protocol::Verb;
+
     use super::*;
 
     #[test]
@@ -153,6 +191,37 @@ mod tests {
             let result =
                 format!("{{\"status\": \"complete\", \"plan\": {}}}", print(&whole.told(), Format::Json));
             assert_eq!(read("r.json", |_| Ok(result.clone())), Ok(whole));
+        }
+    }
+
+    #[test]
+    fn a_printed_plan_names_the_option_of_each_field_and_means_the_same() {
+        let stop = |time_ns| Stop { time_ns: Some(time_ns), requests: None };
+        let phase = |name: &str, time_ns, recorded| Phase {
+            name: name.to_owned(),
+            work: Work::Mix(Mix::of(&[(Verb::Command, 1.0)])),
+            stop: stop(time_ns),
+            recorded,
+        };
+        let plan = Plan {
+            command: Some("SET __key__ 'a\ntimeout_ns = 7'".to_owned()),
+            adaptive: Adaptive { first_eviction: true, ..Adaptive::default() },
+            groups: vec![Group::default()],
+            phases: vec![phase("warmup", 5, false), phase("measure", 6, true)],
+            ..Plan::default()
+        };
+        let text = print_with_options(&plan);
+        assert_eq!(read("plan.toml", |_| Ok(text.clone())).as_ref(), Ok(&plan), "{text}");
+        for line in [
+            "timeout_ns = 1000000000  # --timeout\n",
+            "threads = 1  # --threads\n",
+            "first_eviction = true  # --warmup-until\n",
+            "limit = 1  # --depth\n",
+            "time_ns = 5  # --warmup-until\n",
+            "time_ns = 6  # --time\n",
+            "name = \"clients\"\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
         }
     }
 

@@ -8,6 +8,7 @@ use pummel_logic::plan::{
 };
 use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
+use pummel_report::plan_options::OPTIONS;
 
 use super::*;
 use crate::outputs::ResultPaths;
@@ -129,6 +130,48 @@ fn a_plan_of_which_nothing_is_said_is_that_of_a_run_without_options() {
     assert_eq!(vec![Group { clients: 50, ..Group::default() }], run.groups);
     let measured = run.phases.last().map(|phase| &phase.work);
     assert_eq!(measured, Some(&Work::Mix(Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]))));
+}
+
+/// Options of a run that decide fields by the rows of other options.
+const BESIDE: [&str; 8] = [
+    "--hit-ratio",
+    "--load",
+    "--max-time",
+    "--measure-connections",
+    "--measure-depth",
+    "--measure-rate",
+    "--no-load",
+    "--trace-warmup",
+];
+
+#[test]
+fn every_option_of_a_plan_has_a_row_and_every_row_an_option() {
+    let flags_of = |command: &clap::Command| -> BTreeSet<String> {
+        command.get_arguments().filter_map(|option| Some(format!("--{}", option.get_long()?))).collect()
+    };
+    let rows: BTreeSet<&str> = OPTIONS.iter().map(|row| row.flag).filter(|flag| !flag.is_empty()).collect();
+    let run = flags_of(&RunArgs::augment_args(clap::Command::new("run")));
+    let of_no_option: Vec<&&str> = rows.iter().filter(|flag| !run.contains(**flag)).collect();
+    assert!(of_no_option.is_empty(), "{of_no_option:?}");
+    let of_plans = flags_of(&plan_options());
+    let without: Vec<&str> =
+        of_plans.iter().map(String::as_str).filter(|flag| !rows.contains(flag)).collect();
+    let beside =
+        BESIDE.into_iter().filter(|flag| cfg!(feature = "agents") || !flag.starts_with("--measure-"));
+    assert_eq!(without, beside.collect::<Vec<&str>>());
+}
+
+#[test]
+fn the_default_of_a_row_is_that_of_a_plan_of_which_nothing_is_said() {
+    for row in OPTIONS.iter().filter(|row| !row.flag.is_empty() && !row.default.is_empty()) {
+        let others = match row.flag {
+            "--fill" => "--read-through",
+            "--min-time" => "--until p99:2%",
+            _ => "",
+        };
+        let given = plan_of(&format!("run -s a {others} {} {}", row.flag, row.default));
+        assert_eq!(given, plan_of(&format!("run -s a {others}")), "{}", row.flag);
+    }
 }
 
 /// The mix of the phase that measures, which is the last.

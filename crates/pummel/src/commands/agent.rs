@@ -56,7 +56,9 @@ pub enum AgentCommand {
 /// What an agent is told.
 #[derive(Args, Clone, Debug)]
 pub struct ServeArgs {
-    /// Where to listen; port 0 is any free port. The line `listening on ADDR:PORT` on standard output says which
+    /// Where to wait for controllers
+    ///
+    /// Port 0 is any free port. The line `listening on ADDR:PORT` on standard output says which
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5556", value_parser = listen, allow_hyphen_values = true)]
     pub listen: SocketAddr,
     /// Serve only controllers that know the token, the first line of this file; `-` is standard input
@@ -66,8 +68,10 @@ pub struct ServeArgs {
     /// agents and may die without notice
     #[arg(long, value_name = "SILENCE", num_args = 0..=1, require_equals = true, value_parser = values::time)]
     pub exit_with_stdin: Option<Option<Nanos>>,
-    /// Certificate of this agent, followed by its intermediate certificates (PEM): with --tls-key and --tls-ca, everything is
-    /// encrypted and only controllers with a certificate are served
+    /// Certificate of this agent: every controller's connection is encrypted
+    ///
+    /// The certificate is followed by its intermediate certificates (PEM). With --tls-key and --tls-ca, everything is encrypted and
+    /// only controllers with a certificate are served
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
     /// Private key of that certificate, unencrypted (PEM)
@@ -76,11 +80,15 @@ pub struct ServeArgs {
     /// Authorities that must have issued the controllers' certificates (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_ca: Option<PathBuf>,
-    /// Send load only to servers in this network; may be repeated. Default: loopback addresses only; with a token or TLS, any
+    /// Networks that may receive load
+    ///
+    /// May be repeated. Default: loopback addresses only; with a token or TLS, any
     #[arg(long, value_name = "CIDR", value_parser = network, value_delimiter = ',')]
     pub allow_target: Vec<Network>,
-    /// Read files that a plan names (passwords, certificates, traces) only below this directory, or only this file; may be
-    /// repeated. Default: read none
+    /// Directories whose files a plan may name
+    ///
+    /// Files that a plan names (passwords, certificates, traces) are read only below these directories, or a file by its own path;
+    /// may be repeated. Default: none are read
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub allow_file: Vec<PathBuf>,
     /// Refuse plans whose part on this agent may need more memory. Default: half of this machine's, up to 16GiB

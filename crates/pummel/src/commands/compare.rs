@@ -33,14 +33,18 @@ use crate::terminal::terminal;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct CompareArgs {
-    /// Results of 2 to 8 sides, each compared with the first. Commas separate the files of one side: results of `run` or `run
-    /// --repeat`, as JSON, gzipped JSON or report pages. Or one result of `ab`, which has both sides. `-` is standard input
+    /// Results of A, of B and so on; commas separate those of one side. Or one result of `ab`
+    ///
+    /// Results of 2 to 8 sides, each compared with the first: results of `run` or `run --repeat`, as JSON, gzipped JSON or report
+    /// pages. A result of `ab` has both sides. `-` is standard input
     #[arg(value_name = "A.json[,A2.json,...]", required = true, num_args = 1..=SIDE_NAMES.len(), value_hint = ValueHint::FilePath)]
     pub sides: Vec<String>,
     /// How they are judged.
     #[command(flatten)]
     pub judge: JudgeArgs,
-    /// Also judge runs that did not alternate, although a slower hour would look like a difference
+    /// Also judge runs that did not alternate
+    ///
+    /// A slower hour would then look like a difference
     #[arg(long, help_heading = "Judgement")]
     pub accept_order: bool,
     /// Write the comparison as an HTML page with charts
@@ -49,7 +53,9 @@ pub struct CompareArgs {
     /// Title of the page. Default: its first sentence
     #[arg(long, value_name = "TEXT", requires = "output", help_heading = "Output")]
     pub title: Option<String>,
-    /// Write the comparison as JSON to a file, or with - to standard output instead of the text
+    /// Write the comparison to a file, as JSON
+    ///
+    /// With - it is written to standard output instead of the text
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
     /// Format of the output. Default: text

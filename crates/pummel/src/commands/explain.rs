@@ -32,11 +32,15 @@ use crate::stderr::say;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{STATUSES}"))]
 pub struct ExplainArgs {
-    /// Save the plan to a file, as JSON if its name ends in .json, else as TOML; `pummel run --plan FILE` runs it. With -, print
-    /// it, as without this option. May also follow ARGS
+    /// Save the plan to a file, for `pummel run --plan FILE`
+    ///
+    /// The file is JSON if its name ends in .json, else TOML. With -, the plan is printed, as without this option. May also follow
+    /// ARGS
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// Format of the plan on standard output: text is TOML. May also follow ARGS
+    /// Format of the plan on standard output: text is TOML
+    ///
+    /// May also follow ARGS
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
     /// Which command line follows: run (or its alias native), load, or the name of another tool
@@ -124,7 +128,10 @@ impl Wanted {
 
     fn put_out(&self, job: &Job) -> Exit {
         let Some(path) = self.plan.as_ref().filter(|path| path.as_os_str() != "-") else {
-            return print(&saved::print(&job.plan, self.format));
+            return print(&match (self.format, job.front) {
+                (Format::Text, native::FRONT) => saved::print_with_options(&job.plan),
+                (format, _) => saved::print(&job.plan, format),
+            });
         };
         if let Err(error) = self.check_place(path, &job.plan) {
             return answer(&error.into());

@@ -9,16 +9,20 @@ use pummel_report::run_figures::Metric;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Judgement")]
 pub struct JudgeArgs {
-    /// Figures to judge: p50, p90, p99, p99.9 (of the response time), rate, client-cpu, server-cpu (CPU time per request); the
-    /// others are only shown. Default: those of --worse and --within, else p99 in an open loop and rate in a closed loop
+    /// Figures to judge: p50, p90, p99, p99.9, rate, client-cpu, server-cpu
+    ///
+    /// p50 to p99.9 are of the response time, client-cpu and server-cpu the CPU time per request; the others are only shown. Default: those of --worse and --within, else p99 in an open loop and rate in a closed loop
     #[arg(long, value_name = "METRIC,...", value_delimiter = ',', value_parser = metric)]
     pub metric: Vec<Metric>,
-    /// Exit with status 3 when B is shown to be worse than A by more than this, such as p99:2%, and with status 1 when that cannot
-    /// be judged; may be repeated
+    /// Exit with status 3 when B is worse by more than this, such as p99:5%
+    ///
+    /// B has to be shown to be worse than A. The exit status is 1 when that cannot be judged; may be repeated
     #[arg(long, value_name = "METRIC:PERCENT", value_parser = worse, allow_hyphen_values = true)]
     pub worse: Vec<Claim>,
-    /// Exit with status 3 unless B is shown to be better than A, or worse by less than this, such as p99:5%, and with status 1 when
-    /// that cannot be judged; may be repeated
+    /// Exit with status 3 unless B is better, or worse by less, such as p99:5%
+    ///
+    /// B has to be shown to be better than A, or worse by less than this. The exit status is 1 when that cannot be judged; may be
+    /// repeated
     #[arg(long, value_name = "METRIC:PERCENT", value_parser = within, allow_hyphen_values = true)]
     pub within: Vec<Claim>,
     /// Judge runs that were not steady as if they had been. Without it they are judged where the interval of the change decides

@@ -22,7 +22,9 @@ use crate::stderr::say;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct MergeArgs {
-    /// Results of `pummel run` or `load`, as --json or --report wrote them; may be gzipped
+    /// Results of `pummel run` or `load`
+    ///
+    /// As --json or --report wrote them; may be gzipped
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// File for the result, as JSON; `-` is standard output

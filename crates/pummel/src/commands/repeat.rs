@@ -13,7 +13,7 @@ use pummel_report::repetition::Repetition;
 use pummel_report::stored::ResultDocument;
 
 use crate::commands::detection::detected;
-use crate::commands::one_run::{Refused, refuse_forms, refuse_options, refuse_saved, refuse_stdin};
+use crate::commands::one_run::{SeveralRuns, refuse_forms, refuse_stdin};
 use crate::commands::single;
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
@@ -95,25 +95,13 @@ pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
     }
 }
 
-/// What has no meaning for several runs, and the reasons.
-const REFUSED: [Refused; 7] = [
-    ("--fail-on", "it judges one run"),
-    ("--interval", "the result of several runs has no intervals"),
-    ("--until", "runs that are compared have one length"),
-    ("--anonymous", "the result of several runs names its servers"),
-    ("--server-stats", "the result of several runs has no intervals"),
-    ("--stamps", "the result of several runs has no figure of them"),
-    ("--times", "the result of several runs has the response alone"),
-];
-
 /// The job of the first run, without files of its own, and what its servers were found to speak.
 fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<(Job, Detection), UsageError> {
-    let accepted = "without --repeat only";
-    refuse_options(typed, &REFUSED, accepted)?;
+    SeveralRuns::Repeated.refuse_options(typed)?;
     refuse_forms(&typed.args.output)?;
     let (typed, detection) = detected(typed, inputs);
     let job = native::run(&typed, inputs)?;
-    refuse_saved(&typed, &job.plan, &REFUSED, accepted)?;
+    SeveralRuns::Repeated.refuse_saved(&typed, &job.plan)?;
     refuse_stdin(&job.plan)?;
     check_here(&job)?;
     Ok((Job { outputs: job.outputs.of_series(), ..job }, detection))

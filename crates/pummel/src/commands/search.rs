@@ -49,8 +49,11 @@ Exit status:
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
 
 /// The help of `--goal`, which a search requires.
-const GOAL: &str = "The limit that the rate has to meet: this quantile of the response time may not be above it, such as p99:1ms; \
-                    may be repeated";
+const GOAL: &str = "The limit that the rate has to meet, such as p99:1ms";
+
+/// The help of `--goal` with all that it takes.
+const GOAL_IN_FULL: &str = "The limit that the rate has to meet: this quantile of the response time may not be above it, such as \
+                            p99:1ms; may be repeated";
 
 /// The role of the stretch after the overload.
 const AFTER: &str = "after";
@@ -68,7 +71,7 @@ fn precision(text: &str) -> Result<f64, ValueError> {
 /// An option of a run as a search has it: there is nothing to look for without a goal.
 fn of_search(arg: Arg) -> Arg {
     if arg.get_id().as_str() == "goal" {
-        return arg.required(true).help(GOAL);
+        return arg.required(true).help(GOAL).long_help(GOAL_IN_FULL);
     }
     hidden_where_refused(arg)
 }

@@ -25,8 +25,7 @@ use pummel_report::document::{CurveDocument, CurveRun};
 use pummel_report::stored::ResultDocument;
 
 use crate::commands::detection::detected;
-use crate::commands::one_run;
-use crate::commands::one_run::{Refused, refuse_forms, refuse_options, refuse_stdin};
+use crate::commands::one_run::{SeveralRuns, refuse_forms, refuse_stdin};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::provenance::told_command_line;
@@ -44,7 +43,9 @@ pub struct ScanArgs {
     /// Rates to measure: lowest, highest and step, such as 10k:50k:10k
     #[arg(long, value_name = "LO:HI:STEP", value_parser = rates, required_unless_present = "over", allow_hyphen_values = true)]
     pub rates: Option<Rates>,
-    /// Measure in a closed loop at up to eight levels of connections or threads, such as connections:1:64, to show how the rate scales
+    /// Levels of connections or threads instead of rates, such as connections:1:64
+    ///
+    /// Measures in a closed loop at up to eight levels, to show how the rate scales
     #[arg(long, value_name = "WHAT:LO:HI", value_parser = over, conflicts_with = "rates", allow_hyphen_values = true)]
     pub over: Option<Over>,
     /// Those of `pummel run`, for every run.
@@ -521,35 +522,9 @@ fn check_agents(job: &Job) -> Result<(), UsageError> {
     }
 }
 
-/// The reason against options of one run.
-const SEVERAL: &str = "a series makes several runs";
-
-/// The reason against options that give requests other times than a rate does.
-const NOT_TIMED: &str = "each run of a series has its rate, or is a closed loop";
-
-/// The reason against options by which clients come and go.
-const NO_RATE: &str =
-    "clients that come and go make as many requests as --conn-rate and --calls-per-connection say";
-
-/// Options of `pummel run` that have no meaning for several runs with a rate each, and the reasons.
-const REFUSED: [Refused; 12] = [
-    ("--rate", SEVERAL),
-    ("--phases", SEVERAL),
-    ("--pace", NOT_TIMED),
-    ("--within-second", NOT_TIMED),
-    ("--conn-rate", NO_RATE),
-    ("--calls-per-connection", NO_RATE),
-    ("--interval", SEVERAL),
-    ("--fail-on", SEVERAL),
-    ("--stamps", "the result of a series has no figure of them"),
-    ("--times", SEVERAL),
-    ("--until", SEVERAL),
-    ("--plan", SEVERAL),
-];
-
 /// An option as the help of a series shows it.
 pub fn hidden_where_refused(arg: Arg) -> Arg {
-    one_run::hidden_where_refused(arg, &REFUSED, &["burst", "max-time", "min-time", "stage"])
+    SeveralRuns::Series.hidden_where_refused(arg)
 }
 
 /// Whether the runs are shown full screen.
@@ -572,7 +547,7 @@ fn refuse(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
                 .to_owned(),
         ));
     }
-    refuse_options(typed, &REFUSED, "with 'pummel run' only")
+    SeveralRuns::Series.refuse_options(typed)
 }
 
 /// The options of a run at a rate, or in closed loop: a trace has times of its own otherwise.

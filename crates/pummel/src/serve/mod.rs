@@ -40,8 +40,9 @@ use server::{Bounds, Listeners, SocketServer};
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = STATUSES)]
 pub struct ServeArgs {
-    /// Where to listen: ADDRESS:PORT, [IPV6]:PORT or /path/of/a/socket; port 0 is any free port. May be repeated. For each, a
-    /// line `listening on ...` on standard output gives the actual address
+    /// Where to listen: ADDRESS:PORT, [IPV6]:PORT or /path/of/a/socket
+    ///
+    /// Port 0 is any free port. May be repeated. For each, a line `listening on ...` on standard output gives the actual address
     #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:11211", allow_hyphen_values = true)]
     pub listen: Vec<Listen>,
 
@@ -54,7 +55,9 @@ pub struct ServeArgs {
     #[arg(long, value_enum, value_name = "HOW", conflicts_with_all = ["user", "tls_cert"])]
     pub udp_framing: Option<UdpFraming>,
 
-    /// TLS on every connection: the server's certificate, followed by its intermediate certificates (PEM)
+    /// Certificate: every connection is encrypted
+    ///
+    /// The certificate is followed by its intermediate certificates (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
 
@@ -66,7 +69,9 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_ca: Option<PathBuf>,
 
-    /// User that clients must log in as: by SASL PLAIN in the binary protocol, by a first set in text and meta, by AUTH or HELLO
+    /// User that clients must log in as
+    ///
+    /// By SASL PLAIN in the binary protocol, by a first set in text and meta, by AUTH or HELLO
     /// in RESP
     #[arg(long, value_name = "NAME", requires = "password_file")]
     pub user: Option<String>,
@@ -81,7 +86,9 @@ pub struct ServeArgs {
     #[arg(long, value_name = "HOST:PORT", allow_hyphen_values = true)]
     pub peer: Option<String>,
 
-    /// How long each reply is held after its request arrived: a time, or uniform:LO,HI, normal:MEAN,SD, exponential:MEAN,
+    /// How long each reply takes: a time or a distribution
+    ///
+    /// Each reply is held for this long after its request arrived: a time, or uniform:LO,HI, normal:MEAN,SD, exponential:MEAN,
     /// pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE with times such as 5ms or 200us (a bare number is seconds),
     /// weighted:LO-HI@P,... with whole seconds, or file:PATH with one number of seconds per line. Default: not at all
     #[arg(long, value_name = "DIST", value_parser = values::dist_of_waits, allow_hyphen_values = true)]
@@ -106,11 +113,15 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::count, allow_hyphen_values = true)]
     pub seed: u64,
 
-    /// Write what the server really did: one line for each request and each fault
+    /// Write what was served, and when, to a file
+    ///
+    /// One line for each request and each fault
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
 
-    /// Inject a fault: close-after=N, stall-after=N, garbage-after=N, half-reply-after=N, error-every=N, flip=N,
+    /// Inject a fault, and say how often it happens
+    ///
+    /// close-after=N, stall-after=N, garbage-after=N, half-reply-after=N, error-every=N, flip=N,
     /// wrong-key=N, mix=N (a reply in another dialect), ignore-expiry, early-expiry=TIME, refuse or slow-bytes; with
     /// --udp-framing also udp-drop=N, udp-reorder=N and udp-duplicate=N. May be repeated; N counts requests (for flip and
     /// wrong-key: values; for udp-...: datagrams) over the whole server

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::document::{Document, ToolResult};
 use crate::json_layout::json_value;
+use crate::plan_options::row_of;
 use crate::run_figures::{Metric, RunFigures, judged_by_default, wrong_values};
 
 /// Names of the sides of a comparison of up to 8 sides, in the order of the command line.
@@ -99,20 +100,6 @@ pub struct Difference {
     #[serde(rename = "of_the_load")]
     pub is_of_the_load: bool,
 }
-
-/// Fields of a Plan that may differ without making another load: the servers, the draws, the goals, and the additional
-/// contents of the result.
-const FREE_FIELDS: [&str; 9] = [
-    "plan.seed",
-    "plan.servers",
-    "plan.fail_on",
-    "plan.goals",
-    "plan.anonymous",
-    "plan.server_stats_ns",
-    "plan.server_stats_at",
-    "plan.evidence",
-    "plan.probe",
-];
 
 /// Most differences that are kept of what lies beside the plans.
 const DIFFERENCES_MAX: usize = 40;
@@ -220,6 +207,10 @@ pub(super) fn plan_differences(first: &Plan, second: &Plan) -> Vec<Difference> {
         *count += 1;
         *count <= DIFFERENCES_MAX
     });
+    for difference in &mut found {
+        let row = difference.name.strip_prefix("plan.").and_then(row_of);
+        difference.is_of_the_load = row.is_none_or(|row| row.is_of_the_load);
+    }
     found
 }
 
@@ -269,17 +260,14 @@ fn walk(name: &str, first: &Value, second: &Value, found: &mut Vec<Difference>) 
             }
         }
         (first, second) => {
-            let is_of_the_plan = name.starts_with("plan.");
             // An older result says less.
-            if !is_of_the_plan && (first.is_null() || second.is_null()) {
+            if !name.starts_with("plan.") && (first.is_null() || second.is_null()) {
                 return;
             }
-            let is_free =
-                FREE_FIELDS.iter().any(|free| name == *free || name.starts_with(&format!("{free}.")));
             found.push(Difference {
                 name: name.to_owned(),
                 values: [first.clone(), second.clone()],
-                is_of_the_load: is_of_the_plan && !is_free,
+                is_of_the_load: false,
             });
         }
     }

@@ -1,6 +1,9 @@
 //! Comparisons of runs that are made up.
 
-use pummel_logic::plan::{Arrivals, Depth, Group, Mix, Phase, Plan, Stop, Work};
+use pummel_logic::dist::Dist;
+use pummel_logic::plan::{
+    Arrivals, Depth, Group, Login, Mix, Phase, Plan, Protocol, RatePoint, RateShape, Stop, TlsOptions, Work,
+};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
 use pummel_measure::compare::Design;
@@ -369,6 +372,70 @@ fn what_differs_in_the_load_is_said_by_its_options() {
     });
     assert_eq!(seen.len(), 1, "{seen:?}");
     assert!(seen[0].starts_with("--depth (group probe): A ") && seen[0].ends_with(", B 7"), "{seen:?}");
+}
+
+#[test]
+fn every_part_that_one_plan_does_not_have_is_said_by_its_options_with_both_values() {
+    let warm_up = |time_s: u64| Phase {
+        name: "warmup".to_owned(),
+        work: Work::Mix(Mix::of(&[(Verb::Get, 1.0)])),
+        stop: Stop { time_ns: Some(time_s * SECOND), requests: None },
+        recorded: false,
+    };
+    let seen = told_apart(|a, b| {
+        a.phases.insert(0, warm_up(60));
+        b.phases.insert(0, warm_up(2));
+        a.adaptive.first_eviction = true;
+        b.protocol = Protocol::Resp3;
+        b.data.value_size = Dist::Uniform { low: 10.0, high: 20.0 };
+        b.tls = Some(TlsOptions { ca: Some("ca.pem".to_owned()), ..TlsOptions::default() });
+    });
+    let expected = [
+        "--warmup-until: A evictions:60s, B not given",
+        "--value-size: A 200, B uniform:10,20",
+        "--warmup: A not given, B 2s",
+        "--protocol: A text, B resp3",
+        "--tls: A not given, B given",
+    ];
+    assert_eq!(seen, expected);
+    let of_one_side = |a: &mut Plan, _: &mut Plan| {
+        a.phases.insert(0, warm_up(60));
+        a.adaptive.first_eviction = true;
+    };
+    assert_eq!(told_apart(of_one_side), ["--warmup-until: A evictions:60s, B not given"]);
+    let both_encrypted = |a: &mut Plan, b: &mut Plan| {
+        a.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
+        b.tls = Some(TlsOptions { ca: Some("ca.pem".to_owned()), ..TlsOptions::default() });
+    };
+    let expected = ["--tls-insecure: A given, B not given", "--tls-ca: A not given, B ca.pem"];
+    assert_eq!(told_apart(both_encrypted), expected);
+    let seen = told_apart(|a, b| {
+        a.groups[0].policy.spaced = true;
+        let line = [10e3, 30e3]
+            .into_iter()
+            .zip([0, 10])
+            .map(|(rate, at_s)| RatePoint { at_ns: at_s * SECOND, rate });
+        (b.changes.rate, b.groups[0].rate) = (Some(RateShape::Points(line.collect())), Some(20e3));
+        b.groups.push(Group { name: "measuring".to_owned(), ..a.groups[0].clone() });
+        b.login = Some(Login { user: "u".to_owned(), password_file: None });
+    });
+    let expected = [
+        "least gap between requests (group clients): A given, B not given",
+        "group measuring: A not there, B there",
+        "--rate: A 20k, B 10,000 to 30,000 req/s within 10.0 s",
+        "--user: A not given, B u",
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn a_field_of_a_newer_version_is_shown_by_its_path() {
+    let mut comparison = Comparison::of_results(pairs(0.0), &Question::default());
+    let values = [serde_json::json!(1), serde_json::json!(2)];
+    let name = "plan.newer.field".to_owned();
+    comparison.differences = vec![Difference { name, values, is_of_the_load: true }];
+    let [words] = comparison.difference_words().try_into().expect("one difference");
+    assert_eq!((words.name.as_str(), words.values), ("plan.newer.field", ["1", "2"].map(str::to_owned)));
 }
 
 #[test]

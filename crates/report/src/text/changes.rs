@@ -14,11 +14,10 @@ pub(crate) fn rate_words(plan: &Plan, index: usize, group: &Group) -> String {
     if index > 0 || plan.changes.is_nothing() {
         return format!(" at {} req/s", plain(mean));
     }
-    let shape = plan
-        .changes
-        .rate
-        .as_ref()
-        .map_or_else(|| format!("{} req/s", plain(mean)), |shape| words(shape, &mean_words(plan, mean)));
+    let shape = plan.changes.rate.as_ref().map_or_else(
+        || format!("{} req/s", plain(mean)),
+        |shape| format!("{} (mean {})", shape_words(shape), mean_words(plan, mean)),
+    );
     let burst = plan.changes.burst.map_or_else(String::new, |burst| format!(", {}", burst_words(burst)));
     format!(" at {shape}{burst}")
 }
@@ -30,23 +29,21 @@ fn mean_words(plan: &Plan, mean: f64) -> String {
     format!("{}{}", plain(mean), if by_number { " until its last request" } else { "" })
 }
 
-fn words(shape: &RateShape, mean: &str) -> String {
+/// The words for a rate over time, without its mean.
+pub(crate) fn shape_words(shape: &RateShape) -> String {
     match shape {
         RateShape::Points(points) => match points.as_slice() {
-            [from, to] if from.at_ns == 0 => format!(
-                "{} to {} req/s within {} (mean {mean})",
-                plain(from.rate),
-                plain(to.rate),
-                time_text(to.at_ns)
-            ),
+            [from, to] if from.at_ns == 0 => {
+                format!("{} to {} req/s within {}", plain(from.rate), plain(to.rate), time_text(to.at_ns))
+            }
             points => {
                 let rates = points.iter().map(|point| point.rate);
                 let (least, most) = (rates.clone().fold(f64::INFINITY, f64::min), rates.fold(0.0, f64::max));
-                format!("{} to {} req/s by {} points (mean {mean})", plain(least), plain(most), points.len())
+                format!("{} to {} req/s by {} points", plain(least), plain(most), points.len())
             }
         },
         RateShape::Sine(sine) => format!(
-            "{} +- {} req/s, a sine of {} (mean {mean})",
+            "{} +- {} req/s, a sine of {}",
             plain(sine.mean),
             plain(sine.amplitude),
             time_text(sine.period_ns)
@@ -54,12 +51,13 @@ fn words(shape: &RateShape, mean: &str) -> String {
         RateShape::Day(day) => {
             let (least, most) = RateCurve::of(shape).range_until(NEVER);
             let range = format!("{} to {} req/s", plain(least.round()), plain(most.round()));
-            format!("{range}, the hours of a day of {} (mean {mean})", time_text(day.period_ns))
+            format!("{range}, the hours of a day of {}", time_text(day.period_ns))
         }
     }
 }
 
-fn burst_words(burst: Burst) -> String {
+/// The words for bursts of a rate.
+pub(crate) fn burst_words(burst: Burst) -> String {
     match burst {
         Burst::States(states) => format!(
             "times {} for {} and {} for {} in turn",
@@ -81,7 +79,7 @@ fn burst_words(burst: Burst) -> String {
 const EVENTS_TOLD_MAX: usize = 6;
 
 /// Events at moments of the measured phase, in words.
-pub(super) fn event_words(events: &[Event]) -> String {
+pub(crate) fn event_words(events: &[Event]) -> String {
     let told = events.iter().take(EVENTS_TOLD_MAX).map(|event| {
         let what = match &event.what {
             EventKind::Hot(crowd) => {

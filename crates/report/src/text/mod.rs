@@ -2,7 +2,7 @@
 
 mod agents;
 mod around;
-mod changes;
+pub(crate) mod changes;
 mod classes;
 mod heading;
 mod hits;

@@ -16,8 +16,7 @@ use pummel_report::forms::FORMS;
 
 use super::common_options::CommonOptions;
 use super::words::split;
-use crate::commands::one_run;
-use crate::commands::one_run::{Refused, refuse_options, refuse_saved, refuse_stdin};
+use crate::commands::one_run::{SeveralRuns, refuse_stdin};
 use crate::job::detection::Detection;
 use crate::job::series::ServerCare;
 
@@ -34,14 +33,20 @@ pub struct SideArgs {
     /// Options of B, in addition to the common ones, which they override
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub b: Option<String>,
-    /// Command line of the server of A, started before each run of A and ended after it, without a shell; it must listen where
+    /// Program to start as the server of A
+    ///
+    /// Command line that is started before each run of A and ended after it, without a shell; the program must listen where
     /// --server says
     #[arg(long, value_name = "COMMAND", requires = "b_program", conflicts_with = "restart")]
     pub a_program: Option<String>,
-    /// Command line of the server of B, treated like that of A
+    /// Program to start as the server of B
+    ///
+    /// Its command line is treated like that of A
     #[arg(long, value_name = "COMMAND", requires = "a_program")]
     pub b_program: Option<String>,
-    /// Number of pairs, from 2 to 50; fewer than 6 cannot show a difference
+    /// Number of pairs, from 2 to 50
+    ///
+    /// Fewer than 6 cannot show a difference
     #[arg(long, value_name = "N", default_value = "10", value_parser = pairs, allow_hyphen_values = true)]
     pub pairs: u32,
     /// Run this shell command, which restarts the server, before each run; records are stored again
@@ -93,7 +98,7 @@ pub fn sides(
                 .to_owned(),
         ));
     }
-    refuse_options(&common.typed, &REFUSED, ACCEPTED)?;
+    SeveralRuns::Sides.refuse_options(&common.typed)?;
     let first =
         Given { flag: "--a", options: args.a.as_deref(), servers: None, program: args.a_program.as_deref() };
     let second = Given {
@@ -152,7 +157,7 @@ fn side(
         None => ask(&typed, inputs),
     };
     let job = native::run(&typed, inputs)?;
-    refuse_saved(&typed, &job.plan, &REFUSED, ACCEPTED)?;
+    SeveralRuns::Sides.refuse_saved(&typed, &job.plan)?;
     refuse_stdin(&job.plan)?;
     let program = given.program.map(|program| {
         let words = split(program).filter(|words| !words.is_empty());
@@ -207,31 +212,13 @@ fn refuse_of_side(given: &Given<'_>, words: &[String], common: &CommonOptions) -
             "'{flag}' is accepted outside of '{}' only: it applies to both sides",
             given.flag
         ))),
-        None => refuse_options(&own, &REFUSED, ACCEPTED),
+        None => SeveralRuns::Sides.refuse_options(&own),
     }
 }
 
-/// Options of `pummel run` that have no meaning for runs that are judged together, and the reasons.
-const REFUSED: [Refused; 11] = [
-    ("--goal", "--worse and --within judge a change"),
-    ("--fail-on", "--worse and --within judge a change"),
-    ("--interval", "the result of several runs has no intervals"),
-    ("--until", "runs that are compared have one length"),
-    ("--anonymous", "the sides are told apart by their names"),
-    ("--server-stats", "the result of several runs has no intervals"),
-    ("--stamps", "the result of several runs has no figure of them"),
-    ("--times", "the result of several runs has the response alone"),
-    ("--live", "the figures of two sides would be mixed"),
-    ("--metrics", "the metrics of two sides would be mixed"),
-    ("--push-result", "the metrics of two sides would be mixed"),
-];
-
-/// Where what is refused here is accepted.
-const ACCEPTED: &str = "with 'pummel run' only";
-
 /// An option as the help of `pummel ab` shows it.
 pub fn hidden_where_refused(arg: Arg) -> Arg {
-    one_run::hidden_where_refused(arg, &REFUSED, &["max-time", "min-time", "metrics-linger"])
+    SeveralRuns::Sides.hidden_where_refused(arg)
 }
 
 /// The sentence of a parser's error, without what surrounds it.

@@ -32,8 +32,10 @@ pub struct FitArgs {
     /// Write the profile to this file, for --workload; - is standard output
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true, value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Make as many requests from this profile as the trace has, without a server, and print all figures of both. Any profile
-    /// that --workload accepts; the one that is fitted to the trace is always compared, and what it does not carry is printed
+    /// Compare requests made from this profile with the trace; exit status 3 if they differ
+    ///
+    /// As many requests are made as the trace has, without a server, and all figures of both are printed. Any profile that
+    /// --workload accepts; the one that is fitted to the trace is always compared, and what it does not carry is printed
     #[arg(long, value_name = "PROFILE")]
     pub check: Option<String>,
     /// Write all figures as JSON; - is standard output
