@@ -20,8 +20,9 @@ use pummel_measure::measurement::{Measurement, Status};
 /// Longest wait for a change of the cluster.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Time after which a node that does not answer counts as failed in the cluster, in milliseconds.
-const NODE_TIMEOUT_MS: &str = "1000";
+/// Time after which a node that does not answer counts as failed in the cluster, in milliseconds. On a busy machine nodes that are
+/// well may be silent for a second.
+const NODE_TIMEOUT_MS: &str = "2500";
 
 // ---- The cluster ----
 
@@ -301,7 +302,8 @@ impl Cluster {
             let port = target.port.to_string();
             let mut words = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "REPLACE", "KEYS"];
             words.extend(keys.iter().map(Reply::text));
-            source.tell(&words);
+            // A node that was silent for too long is down for a moment.
+            until("keys are moved", || matches!(source.ask(&words), Ok(Reply::Text(_))));
         }
         target.tell(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
         source.tell(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
@@ -377,7 +379,7 @@ fn plan(cluster: &Cluster, seconds: u64, timeout_ns: Nanos) -> Plan {
             ..Group::default()
         }],
         phases: vec![
-            phase("load", Work::Load(Load::default()), None),
+            phase("load", Work::Load(Load { depth: 16, ..Load::default() }), None),
             phase("measure", Work::Mix(mix), Some(seconds * SECOND)),
         ],
         ..Plan::default()
@@ -473,7 +475,7 @@ fn a_master_dies_and_returns(cluster: &mut Cluster) {
     cluster.forget_counts();
     // Requests wait for longer than the failover takes.
     let begun = Instant::now();
-    let measurement = run(plan(cluster, 7, 30 * SECOND), || cluster.nodes[master].signal("-KILL"));
+    let measurement = run(plan(cluster, 10, 30 * SECOND), || cluster.nodes[master].signal("-KILL"));
     assert_right(&measurement, "a master that dies");
     let calls = cluster.slots_calls();
     assert!(calls <= 2 + 10 * begun.elapsed().as_secs(), "{calls} calls of CLUSTER SLOTS");
@@ -497,7 +499,7 @@ fn a_master_hangs(cluster: &Cluster) {
     let slot = cluster.slots_of(master, 1)[0];
     let key = key_of(slot);
     let mut outage = Duration::ZERO;
-    let measurement = run(plan(cluster, 8, SECOND / 4), || {
+    let measurement = run(plan(cluster, 10, SECOND / 4), || {
         let begun = Instant::now();
         cluster.nodes[master].signal("-STOP");
         until("the replica takes over", || {
