@@ -129,6 +129,7 @@ pub mod event {
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct Order {
     #[prost(uint32, tag = "1")]
     pub protocol: u32,

@@ -67,10 +67,42 @@ pub struct Lost {
     /// Time of the last message of the process, after the beginning of the measured phase; absent before that.
     pub at_ns: Option<Nanos>,
     /// The reason of the loss.
-    pub why: String,
+    pub why: LossReason,
     /// Whether the process itself said that it ends, and sent what it had measured until then.
     #[serde(default)]
     pub left: bool,
+}
+
+/// Reason why a process was not there to the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LossReason {
+    /// The process did not answer the order.
+    NoAnswer,
+    /// Nothing came from the process for this time in nanoseconds.
+    Silent(Nanos),
+    /// The process ended the run and did not say why.
+    Unexplained,
+    /// The connection to the process failed.
+    Connection {
+        /// Words of the error.
+        what: String,
+    },
+    /// A message of the process could not be read.
+    MessageUnread {
+        /// The part that could not be read.
+        what: String,
+    },
+    /// The measurement of the process, or a part of it, could not be read or does not fit the run.
+    MeasurementUnread,
+    /// The process did not come to an end in time.
+    Late,
+    /// The process said why it ends.
+    Said {
+        /// Words of the process.
+        what: String,
+    },
 }
 
 impl Agents {

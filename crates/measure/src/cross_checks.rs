@@ -1,7 +1,7 @@
 //! Laws of queues that every run has to obey: a disagreement shows where the error is.
 
 use super::limit::{Case, Judged};
-use super::little::little;
+use super::littles_law::little;
 use super::recorder::Span;
 use pummel_logic::plan::{Arrivals, Depth};
 use pummel_logic::time::Nanos;

@@ -33,7 +33,7 @@ pub mod histogram;
 pub mod interval;
 pub mod interval_sum;
 pub mod limit;
-pub mod little;
+pub mod littles_law;
 pub mod load;
 pub mod measurement;
 pub mod misses;

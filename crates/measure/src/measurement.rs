@@ -119,7 +119,7 @@ pub struct Measurement {
     /// Messages of servers with errors, and how often each came; at most [`MESSAGES_KEPT`] different ones. The messages of
     /// loads that are not recorded stand in `load`.
     pub messages: BTreeMap<String, u64>,
-    /// The time that requests were in flight, by counts; [`little`](crate::little::little) compares it with what
+    /// The time that requests were in flight, by counts; [`little`](crate::littles_law::little) compares it with what
     /// the recorder holds.
     #[serde(default)]
     pub flight: FlightTime,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agents::LossReason;
 use crate::connections::TroubleKind;
 use pummel_logic::time::Nanos;
 
@@ -246,7 +247,7 @@ pub enum MemberWhy {
         /// Whether the process itself said that it ends.
         left: bool,
         /// Reason of the loss.
-        what: String,
+        why: LossReason,
     },
 }
 

@@ -26,7 +26,7 @@ pub trait Detectable: Clone + Targeted {
     /// Whether a saved plan says everything.
     fn is_saved(&self) -> bool;
 
-    /// Whether a command or an operation is named that only RESP servers have.
+    /// Whether a cluster, a command or an operation is named that only RESP servers have.
     fn needs_resp(&self) -> bool;
 
     /// The options with the files read that values of theirs stand in, so that each is read once.
@@ -57,7 +57,9 @@ impl Detectable for RunArgs {
 
     fn needs_resp(&self) -> bool {
         let mut ops = self.mix.mix.iter().flat_map(|ops| &ops.0);
-        self.mix.command.is_some() || ops.any(|(verb, _)| !Protocol::Text.row().verbs.contains(verb))
+        self.target.cluster.cluster
+            || self.mix.command.is_some()
+            || ops.any(|(verb, _)| !Protocol::Text.row().verbs.contains(verb))
     }
 
     fn with_files(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Typed<RunArgs>, UsageError> {
@@ -83,7 +85,7 @@ impl Detectable for LoadArgs {
     }
 
     fn needs_resp(&self) -> bool {
-        false
+        self.target.cluster.cluster
     }
 
     fn with_files(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Typed<LoadArgs>, UsageError> {
@@ -156,7 +158,7 @@ pub fn with_protocol<A: Detectable>(
 /// Whether a command line leaves open how several servers are asked.
 fn names_no_route<A: Detectable>(typed: &Typed<A>) -> bool {
     let options = &typed.args.target().cluster;
-    typed.word("--route").is_none() && !options.cluster && !options.no_cluster
+    !typed.has("--route") && !options.cluster && !options.no_cluster
 }
 
 /// The options with the route to the nodes of a cluster, whose server speaks as `words` say. Options that no cluster can follow stay as

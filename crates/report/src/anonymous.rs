@@ -13,7 +13,7 @@ use crate::view::run::exit_status;
 const SHORT_BYTES: usize = 3;
 
 /// Fields whose texts are words of pummel, or a server's description of itself: such a word is not a name there.
-const FIELDS_OF_WORDS: [&str; 16] = [
+const FIELDS_OF_WORDS: [&str; 17] = [
     "software",
     "version",
     "detected",
@@ -30,6 +30,7 @@ const FIELDS_OF_WORDS: [&str; 16] = [
     "taker",
     "damage",
     "certainty_missing_kind",
+    "cause",
 ];
 
 /// Fields whose texts are the words of servers and of the system, which may name machines that the plan does not.

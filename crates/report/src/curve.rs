@@ -40,6 +40,8 @@ pub struct Point {
     pub due_s: f64,
     /// Values that were wrong, or older than what the same client had stored; `None` where none are checked.
     pub wrong_values: Option<u64>,
+    /// Number of due requests that were not made, since they were late.
+    pub skipped: u64,
     /// Figures of the run.
     pub summary: Summary,
 }
@@ -88,7 +90,7 @@ impl Point {
             carried: self.carried(),
             steady: summary.steadiness.as_ref().map(Steadiness::is_steady),
             wrong_values: self.wrong_values,
-            limit: summary.verdict.limit.name().to_owned(),
+            limit: summary.limit(self.asked.is_some(), self.skipped).name().to_owned(),
             says: cause_words(&summary.verdict.cause),
             cause: Some(summary.verdict.cause.clone()),
             trust: summary.trust.ok,
@@ -224,7 +226,7 @@ pub fn csv(curve: &CurveDocument) -> Vec<u8> {
 mod tests {
     use pummel_logic::plan::Goal;
     use pummel_measure::certainty::{Certainty, TimesCertainty};
-    use pummel_measure::limit::Limit;
+    use pummel_measure::limit::{Cause, Limit, LostCpu};
     use pummel_measure::measurement::Keep;
     use pummel_measure::summary::GoalResult;
     use pummel_measure::uncertainty::Bounds;
@@ -239,7 +241,16 @@ mod tests {
     fn point(asked: f64, due_s: f64) -> Point {
         let mut summary = Run::new(Keep::Figures).report(|report| report.summary.clone());
         summary.verdict.limit = Limit::None;
-        Point { role: "scan", asked: Some(asked), level: None, seed: 7, due_s, wrong_values: None, summary }
+        Point {
+            role: "scan",
+            asked: Some(asked),
+            level: None,
+            seed: 7,
+            due_s,
+            wrong_values: None,
+            skipped: 0,
+            summary,
+        }
     }
 
     fn series(command: &str, points: &[Point]) -> CurveDocument {
@@ -298,6 +309,31 @@ mod tests {
         );
         assert!(rows[1].contains(",true,generator,true,") && rows[2].contains(",false,"), "{rows:?}");
         assert!(rows.iter().all(|row| row.split(',').count() == rows[0].split(',').count()));
+    }
+
+    #[test]
+    fn a_rate_that_was_carried_in_spite_of_late_requests_has_no_limit_and_no_figures_of_the_server() {
+        let mut late = point(1_000.0, 2.0);
+        let busy = Cause::GeneratorCpuTaken(LostCpu {
+            agent: None,
+            share: 0.1,
+            lost_ns: 4 * MICROSECOND,
+            taken: None,
+        });
+        (late.summary.verdict.limit, late.summary.verdict.cause) = (Limit::Generator, busy);
+        late.summary.trust.ok = false;
+        let run = late.document();
+        assert_eq!(
+            (&*run.limit, run.is_limited_by_generator(), run.is_of_generator()),
+            ("none", false, true)
+        );
+        let said = screen(&series("curve", &[late.clone(), point(2_000.0, 2.0)]));
+        assert!(
+            said.contains("partly pummel's own in 1") && !said.contains("pummel was the limit"),
+            "{said}"
+        );
+        late.skipped = 1_000;
+        assert_eq!(late.document().limit, "generator", "a third was not carried");
     }
 
     #[test]

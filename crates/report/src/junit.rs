@@ -5,9 +5,10 @@ use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::uncertainty::quantile_name;
 
-use crate::document::{Document, FailOnAnswer, Figure, GoalOutcome, UntilOutcome};
+use crate::document::{Document, Figure, GoalOutcome, UntilOutcome};
 use crate::escaped::{Text, Xml};
 use crate::numbers::{grouped, number};
+use crate::words::fail_on::answer_words;
 
 /// Characters of foreign words that are shown at most.
 const WORDS_MAX: usize = 2_000;
@@ -103,10 +104,11 @@ fn values_right(document: &Document) -> Fate {
 }
 
 fn generator(document: &Document) -> Fate {
-    match (document.answer(FailOn::Limited), document.plan.fail_on.contains(&FailOn::Limited)) {
-        (FailOnAnswer::No, _) => Fate::Passed,
-        (FailOnAnswer::Yes(why) | FailOnAnswer::Unknown(why), true) => Fate::Failed(why),
-        (FailOnAnswer::Yes(why) | FailOnAnswer::Unknown(why), false) => Fate::Skipped(why),
+    match (answer_words(&document.answer(FailOn::Limited)), document.plan.fail_on.contains(&FailOn::Limited))
+    {
+        (None, _) => Fate::Passed,
+        (Some(why), true) => Fate::Failed(why),
+        (Some(why), false) => Fate::Skipped(why),
     }
 }
 
@@ -119,8 +121,11 @@ fn asked(document: &Document) -> Vec<(String, Fate)> {
     ];
     let failures = document.failures();
     let case = |(on, name): (FailOn, &str)| {
-        let failure = failures.iter().find(|failure| failure.on == on);
-        (name.to_owned(), failure.map_or(Fate::Passed, |failure| Fate::Failed(failure.says.clone())))
+        let failure = failures.iter().find(|failure| failure.0 == on);
+        (
+            name.to_owned(),
+            failure.and_then(|failure| answer_words(&failure.1)).map_or(Fate::Passed, Fate::Failed),
+        )
     };
     let outcomes = document.plan.fail_on.iter().filter(|on| matches!(on, FailOn::Outcomes(_)));
     let outcomes = outcomes.map(|on| (*on, "outcomes"));

@@ -240,7 +240,11 @@ pub struct RunFigures {
     /// Names of the figures of the response that are lag for half or more.
     #[serde(default)]
     pub mostly_lag: Vec<String>,
-    /// Limit of the run, as in `verdict` of a run.
+    /// Part of the doubtful figures of the response that is lag, from 0 to 1, by the name of the figure.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lag_shares: BTreeMap<String, f64>,
+    /// Limit of the run, as its own report names it: one of the limits of `verdict`, and `none` in an open loop whose rate was carried
+    /// although requests were late.
     #[serde(default)]
     pub limit: String,
 }
@@ -345,7 +349,8 @@ impl RunFigures {
                 .flat_map(|trust| trust.doubtful.iter().map(|part| part.figure.clone()))
                 .collect(),
             mostly_lag: result.trust.as_ref().map(|trust| trust.mostly_lag.clone()).unwrap_or_default(),
-            limit: result.verdict.as_ref().map_or(String::new(), |verdict| verdict.limit.clone()),
+            lag_shares: lag_shares(result),
+            limit: result.limit().unwrap_or_default().to_owned(),
         }
     }
 
@@ -378,6 +383,21 @@ impl RunFigures {
         }
     }
 
+    /// Whether a visible part of a time was added by the generator itself. A quantile whose own lag is not judged is as doubtful as
+    /// those beside it, and all times are where the run says no quantile.
+    pub fn has_lag(&self, metric: Metric) -> bool {
+        let beside: &[&str] = match metric {
+            Metric::P50 => &["p50"],
+            Metric::P90 => &["p50", "p90", "p99"],
+            Metric::P99 => &["p99"],
+            Metric::P999 => &["p99", "p99.9"],
+            Metric::Rate | Metric::ClientCpu | Metric::ServerCpu => return false,
+        };
+        let is_one = |names: &[String], of: &[&str]| names.iter().any(|name| of.contains(&name.as_str()));
+        let is_doubtful = is_one(&self.doubtful, beside) || !is_one(&self.doubtful, &QUANTILES_OF_TRUST);
+        self.trust == Some(false) && is_doubtful || is_one(&self.mostly_lag, &[metric.name()])
+    }
+
     /// The line of progress of the run.
     pub fn line(&self) -> String {
         let p99 = self.figure(Metric::P99).map_or("not known".to_owned(), |p99| Metric::P99.text(p99.value));
@@ -385,6 +405,15 @@ impl RunFigures {
         let outcome = self.outcome.headline().map_or_else(String::new, |word| format!(", {word}"));
         format!("{}, p99 {p99}{steady}{outcome}", Metric::Rate.text(self.rate))
     }
+}
+
+/// The quantiles whose lag makes the times of a run doubtful.
+const QUANTILES_OF_TRUST: [&str; 4] = ["p50", "p90", "p95", "p99"];
+
+/// The part of the doubtful figures of a run that is lag.
+fn lag_shares(result: &Document) -> BTreeMap<String, f64> {
+    let doubtful = result.trust.iter().flat_map(|trust| &trust.doubtful);
+    doubtful.map(|part| (part.figure.clone(), part.share)).collect()
 }
 
 /// The figure by which runs of a plan are judged where none is named: the 99th percentile in open loop, the rate in closed
@@ -502,6 +531,7 @@ pub(crate) mod tests {
             trust: Some(true),
             doubtful: Vec::new(),
             mostly_lag: Vec::new(),
+            lag_shares: BTreeMap::new(),
             limit: "none".to_owned(),
         }
     }
@@ -517,6 +547,46 @@ pub(crate) mod tests {
         assert_eq!(run.figure(Metric::ServerCpu), None);
         let text = serde_json::to_string(&run).expect("JSON");
         assert_eq!(serde_json::from_str::<RunFigures>(&text).expect("its own JSON"), run);
+    }
+
+    #[test]
+    fn a_run_in_a_series_names_the_limit_that_its_own_report_does() {
+        let limits = |arrivals: Arrivals| {
+            let mut run = Run::new(Keep::Figures);
+            let is_open = arrivals != Arrivals::Closed;
+            run.plan.groups[0].arrivals = arrivals;
+            let worker = &mut run.measurement.generator.workers[0];
+            worker.busy_ns = worker.wall_ns;
+            run.report(|report| {
+                let document = Document::of(report);
+                let verdict = document.verdict.as_ref().map(|verdict| verdict.limit.clone());
+                let of_summary = report.summary.limit(is_open, 0).name();
+                assert_eq!(document.limit(), Some(of_summary));
+                (verdict.unwrap_or_default(), RunFigures::of(&document, 3.0).limit)
+            })
+        };
+        let [generator, none] = ["generator", "none"].map(str::to_owned);
+        assert_eq!(limits(Arrivals::Poisson), (generator.clone(), none), "its rate was carried");
+        assert_eq!(limits(Arrivals::Closed), (generator.clone(), generator));
+    }
+
+    #[test]
+    fn a_time_has_lag_where_it_or_a_quantile_beside_it_is_doubtful() {
+        let late = |doubtful: &[&str], mostly_lag: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+            let trust = Some(doubtful.is_empty() && mostly_lag.is_empty());
+            let (doubtful, mostly_lag) = (owned(doubtful), owned(mostly_lag));
+            let run = RunFigures { trust, doubtful, mostly_lag, ..run_at(0.0, 1.0) };
+            Metric::ALL.into_iter().filter(|metric| run.has_lag(*metric)).collect::<Vec<_>>()
+        };
+        let times = vec![Metric::P50, Metric::P90, Metric::P99, Metric::P999];
+        assert_eq!(late(&[], &[]), []);
+        assert_eq!(late(&["p99"], &[]), times[1..]);
+        assert_eq!(late(&["p50"], &[]), times[..2]);
+        assert_eq!(late(&["p95"], &[]), []);
+        assert_eq!(late(&["mean"], &[]), times, "no quantile is named");
+        let reliable = RunFigures { mostly_lag: vec!["p99.9".to_owned()], ..run_at(0.0, 1.0) };
+        assert!(reliable.has_lag(Metric::P999) && !reliable.has_lag(Metric::P99));
     }
 
     #[test]

@@ -21,6 +21,9 @@ const RUST: &str = "pummel.agent.v2.rs";
 /// The encoded description that is made, which agents hand to clients that ask for it.
 const DESCRIPTION: &str = "pummel.agent.v2.bin";
 
+/// The messages that hold secrets. They are formatted by hand, without these.
+const SECRET: [&str; 1] = [".pummel.agent.v2.Order"];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -52,7 +55,8 @@ fn make(folder: &Path) -> Result<Made, Box<dyn Error>> {
     let described = protox::compile([folder.join(PROTO)], [folder])?;
     let description = described.encode_to_vec();
     let scratch = tempfile::tempdir()?;
-    tonic_prost_build::configure().bytes(".").out_dir(scratch.path()).compile_fds(described)?;
+    let config = tonic_prost_build::configure().bytes(".").skip_debug(SECRET);
+    config.out_dir(scratch.path()).compile_fds(described)?;
     let rust = fs::read(scratch.path().join(RUST))?;
     Ok([(RUST, rust), (DESCRIPTION, description)])
 }

@@ -13,7 +13,7 @@ mod fills;
 mod flow;
 mod key_churn;
 mod lanes;
-mod little;
+mod littles_law;
 mod loading;
 mod misses;
 mod peer;

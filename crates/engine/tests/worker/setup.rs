@@ -12,7 +12,7 @@ use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{MILLISECOND, Nanos};
 use pummel_measure::events::Wants;
 use pummel_measure::events::{Departure, Row};
-use pummel_measure::little::little;
+use pummel_measure::littles_law::little;
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::recorder::{Counts, Span};
 use pummel_testserver::ServerConfig;

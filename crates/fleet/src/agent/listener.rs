@@ -13,6 +13,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+use subtle::ConstantTimeEq;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{self, Receiver};
@@ -371,9 +372,7 @@ impl Token {
 
     /// Whether a header shows this token. The time that the comparison takes tells nothing but the length.
     pub fn is_shown_by(&self, header: Option<&[u8]>) -> bool {
-        let known = self.bearer();
-        let Some(shown) = header.filter(|shown| shown.len() == known.len()) else { return false };
-        shown.iter().zip(known.as_bytes()).fold(0, |different, (one, other)| different | (one ^ other)) == 0
+        header.is_some_and(|shown| shown.ct_eq(self.bearer().as_bytes()).into())
     }
 }
 

@@ -14,6 +14,7 @@ use pummel_logic::plan::Phase;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
+use pummel_measure::agents::LossReason;
 use pummel_measure::completion::Loaded;
 use pummel_measure::counters::Turns;
 use pummel_measure::events::Wants;
@@ -114,8 +115,8 @@ pub enum MemberEvent {
     Failed(String),
     /// The member is lost.
     Lost {
-        /// Description of the loss.
-        why: String,
+        /// Reason of the loss.
+        why: LossReason,
         /// The time since it was last heard of, in nanoseconds.
         silent_ns: Nanos,
     },

@@ -1,15 +1,14 @@
 //! Networks of IP addresses, as `--allow-target` takes them.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// Addresses that begin with the same bits: `10.0.0.0/8`, `::1/128`, or a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    bits: u8,
-}
+pub struct Network(IpNet);
 
 /// The error of a text that is no network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,33 +17,21 @@ pub struct NotANetwork;
 impl Network {
     /// The loopback networks.
     pub fn loopback() -> Vec<Network> {
-        vec![
-            Network { address: IpAddr::from([127, 0, 0, 0]), bits: 8 },
-            Network { address: IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]), bits: 128 },
-        ]
+        let networks = [
+            Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8).into(),
+            IpAddr::from(Ipv6Addr::LOCALHOST).into(),
+        ];
+        networks.map(Network).into()
     }
 
     /// Every address there is.
     pub fn any() -> Vec<Network> {
-        vec![
-            Network { address: IpAddr::from([0; 4]), bits: 0 },
-            Network { address: IpAddr::from([0u16; 8]), bits: 0 },
-        ]
+        [Ipv4Net::default().into(), Ipv6Net::default().into()].map(Network).into()
     }
 
     /// Whether the network contains an address. An IPv4 address in the form of IPv6 counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let shift = 32 - u32::from(self.bits);
-                (u32::from(network) ^ u32::from(address)).checked_shr(shift).unwrap_or(0) == 0
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let shift = 128 - u32::from(self.bits);
-                (u128::from(network) ^ u128::from(address)).checked_shr(shift).unwrap_or(0) == 0
-            }
-            _ => false,
-        }
+        self.0.contains(&address.to_canonical())
     }
 }
 
@@ -52,26 +39,14 @@ impl FromStr for Network {
     type Err = NotANetwork;
 
     fn from_str(text: &str) -> Result<Network, NotANetwork> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| NotANetwork)?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = match bits {
-            None => most,
-            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                bits.parse().ok().filter(|bits| *bits <= most).ok_or(NotANetwork)?
-            }
-            Some(_) => return Err(NotANetwork),
-        };
-        Ok(Network { address, bits })
+        let one = || text.parse().map(|address: IpAddr| address.into());
+        text.parse().or_else(|_| one()).map(Network).map_err(|_| NotANetwork)
     }
 }
 
 impl fmt::Display for Network {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{}/{}", self.address, self.bits)
+        self.0.fmt(to)
     }
 }
 

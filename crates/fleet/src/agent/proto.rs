@@ -1,5 +1,6 @@
 //! The protocol between controllers and agents, as `proto/agent.proto` has it, and its bounds.
 
+use std::fmt;
 use std::time::Duration;
 
 use pummel_logic::protocol::{Fault, Outcome, Verb};
@@ -10,6 +11,17 @@ use pummel_measure::events::Row;
 #[allow(missing_docs, unused_qualifications, clippy::all, clippy::pedantic)]
 pub mod v2 {
     include!("../../proto/pummel.agent.v2.rs");
+}
+
+/// Leaves out the password, and the plan, whose commands may have passwords too.
+impl fmt::Debug for v2::Order {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let v2::Order { protocol, build, controller, rows, outstanding, run, .. } = self;
+        let mut order = formatter.debug_struct("Order");
+        order.field("protocol", protocol).field("build", build).field("controller", controller);
+        order.field("rows", rows).field("outstanding", outstanding).field("run", run);
+        order.field("has_password", &self.password.is_some()).finish_non_exhaustive()
+    }
 }
 
 /// The description of the protocol, for reflection.
@@ -243,6 +255,16 @@ mod tests {
         let found: String = found.into_iter().map(|path| path + "\n").collect();
         let kept = include_str!("../../proto/measured.txt");
         assert_eq!(found, kept, "raise PROTOCOL, and put this into proto/measured.txt:\n{found}");
+    }
+
+    #[test]
+    fn an_order_is_formatted_without_its_password_and_its_plan() {
+        let plan = br#"{"command": "AUTH hunter2"}"#.to_vec().into();
+        let order = v2::Order { controller: "desk".to_owned(), plan, ..v2::Order::default() };
+        let order = v2::Order { password: Some("hunter2".to_owned()), ..order };
+        let said = format!("{:?}", v2::Command { what: Some(v2::command::What::Order(order)) });
+        assert!(said.contains("controller: \"desk\"") && said.contains("has_password: true"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
     }
 
     #[test]

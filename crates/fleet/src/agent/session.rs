@@ -10,6 +10,7 @@ use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::completion::Loaded;
 use pummel_report::snapshot::SharedSnapshot;
 use pummel_report::visible::foreign;
+use pummel_report::words::reason::loss;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{interval, timeout};
@@ -272,6 +273,7 @@ impl AgentSession {
 /// The event of the protocol that passes on what a member says.
 fn word_of(event: MemberEvent) -> Word {
     let json = |data: serde_json::Result<Vec<u8>>| data.expect("measurements have nothing that JSON has not");
+    let failed = |failure| Word::End(v2::End { failure, ..v2::End::default() });
     match event {
         MemberEvent::Accepted => Word::Accepted(v2::Accepted {}),
         MemberEvent::Refused { why, usage } => Word::Refused(v2::Refused { why, usage }),
@@ -294,9 +296,8 @@ fn word_of(event: MemberEvent) -> Word {
             failure: String::new(),
             cut_short: cut_short.map(|CutShort { why, at }| v2::CutShort { why, at_ns: at }),
         }),
-        MemberEvent::Failed(failure) | MemberEvent::Lost { why: failure, .. } => {
-            Word::End(v2::End { measurement: Vec::new().into(), failure, cut_short: None })
-        }
+        MemberEvent::Failed(failure) => failed(failure),
+        MemberEvent::Lost { why, .. } => failed(loss(&why)),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use pummel_engine::clock;
 use pummel_fronts::fleet::{AgentAddress, Fleet, FleetTls, with_port};
 use pummel_logic::time::Nanos;
+use pummel_measure::agents::LossReason;
 use pummel_measure::completion::Loaded;
 use pummel_measure::measurement::Measurement;
 use pummel_measure::parcel::Parcel;
@@ -367,6 +368,11 @@ fn failure_of(status: &Status) -> ConnectFailure {
     }
 }
 
+/// The loss of an agent whose connection failed.
+fn broken(status: &Status) -> LossReason {
+    LossReason::Connection { what: words_of(status) }
+}
+
 fn words_of(status: &Status) -> String {
     foreign(&status.source().map_or_else(|| status.message().to_owned(), chain))
 }
@@ -410,7 +416,7 @@ impl AgentLink {
         mut told: UnboundedReceiver<Told>,
         say: impl Fn(MemberEvent) + Send + Sync + 'static,
     ) {
-        let lost = |why: String, silent: Duration| {
+        let lost = |why: LossReason, silent: Duration| {
             say(MemberEvent::Lost { why, silent_ns: silent.as_nanos() as Nanos });
         };
         let (commands, outgoing) = mpsc::channel(COMMANDS);
@@ -420,8 +426,8 @@ impl AgentLink {
         let opened = timeout(PATIENCE, self.client.run(ReceiverStream::new(outgoing))).await;
         let mut events = match opened {
             Ok(Ok(events)) => events.into_inner(),
-            Ok(Err(status)) => return lost(words_of(&status), Duration::ZERO),
-            Err(_) => return lost("it does not answer".to_owned(), PATIENCE),
+            Ok(Err(status)) => return lost(broken(&status), Duration::ZERO),
+            Err(_) => return lost(LossReason::NoAnswer, PATIENCE),
         };
         let mut beat = interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -434,8 +440,8 @@ impl AgentLink {
                 event = events.message() => {
                     let read = match event {
                         Ok(Some(event)) => event.what.map_or(Ok(None), member_event_of),
-                        Ok(None) => Err("it ended the run without a word".to_owned()),
-                        Err(status) => Err(words_of(&status)),
+                        Ok(None) => Err(LossReason::Unexplained),
+                        Err(status) => Err(broken(&status)),
                     };
                     let silent = heard.elapsed();
                     (heard, silent_beats) = (Instant::now(), 0);
@@ -462,8 +468,7 @@ impl AgentLink {
                     silent_beats += 1;
                     if silent_beats >= SILENT_BEATS_MAX {
                         let silent = heard.elapsed();
-                        let why = format!("nothing was heard from it for {:.1} s", silent.as_secs_f64());
-                        return lost(why, silent);
+                        return lost(LossReason::Silent(silent.as_nanos() as Nanos), silent);
                     }
                 }
                 _ = ticks.tick() => { tokio::spawn(keep_offset(self.client.clone(), Arc::clone(&self.offset))); }
@@ -483,8 +488,8 @@ async fn keep_offset(mut client: Client, offset: Arc<Mutex<ClockOffset>>) {
 ///
 /// # Errors
 /// Returns what cannot be read.
-fn member_event_of(word: Word) -> Result<Option<MemberEvent>, String> {
-    let unread = |what: &str| foreign(&format!("what it sent cannot be read ({what})"));
+fn member_event_of(word: Word) -> Result<Option<MemberEvent>, LossReason> {
+    let unread = |what: &str| LossReason::MessageUnread { what: foreign(what) };
     Ok(Some(match word {
         Word::Beat(_) => return Ok(None),
         Word::Accepted(_) => MemberEvent::Accepted,

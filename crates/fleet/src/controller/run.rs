@@ -8,7 +8,7 @@ use pummel_engine::clock;
 use pummel_engine::run::Watch;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
-use pummel_measure::agents::{Agents, Lost, Member};
+use pummel_measure::agents::{Agents, LossReason, Lost, Member};
 use pummel_measure::completion::{Loaded, load_shortfall, nothing_completed, records_of_share};
 use pummel_measure::connections::SERVERS_TIMED_MAX;
 use pummel_measure::events::MemberFacts;
@@ -180,9 +180,10 @@ impl<'a> DistributedRun<'a> {
             match event {
                 MemberEvent::Accepted => member.has_accepted = true,
                 MemberEvent::Refused { why, usage: true } => return Err(StartError::Usage(of_agent(why))),
-                MemberEvent::Refused { why, .. }
-                | MemberEvent::Failed(why)
-                | MemberEvent::Lost { why, .. } => {
+                MemberEvent::Lost { why, .. } => {
+                    return Err(StartError::Agents(of_agent(reason::loss(&why))));
+                }
+                MemberEvent::Refused { why, .. } | MemberEvent::Failed(why) => {
                     return Err(StartError::Agents(of_agent(why)));
                 }
                 _ => {}
@@ -255,7 +256,7 @@ impl<'a> DistributedRun<'a> {
             MemberEvent::End { measurement, cut_short } if is_of(&measurement, self.plan) => {
                 self.take_end(number, *measurement, cut_short);
             }
-            MemberEvent::End { .. } => self.lose(number, "what it measured cannot be read".to_owned()),
+            MemberEvent::End { .. } => self.lose(number, LossReason::MeasurementUnread),
             MemberEvent::Failed(why) | MemberEvent::Refused { why, .. } => {
                 member.note_why(MemberWhy::Failed { what: why });
                 self.end(number, MemberOutcome::Failed);
@@ -279,7 +280,7 @@ impl<'a> DistributedRun<'a> {
             }
         });
         if fits.is_err() {
-            return self.lose(number, "what it measured cannot be read".to_owned());
+            return self.lose(number, LossReason::MeasurementUnread);
         }
         member.next_slice = index.saturating_add(1);
         self.add_slices();
@@ -288,7 +289,7 @@ impl<'a> DistributedRun<'a> {
     /// Adds a member's part of a tick of a phase whose end is found while it runs.
     fn take_tick(&mut self, number: usize, phase: u32, part: &Parcel) {
         if self.ends.add_part(phase, part).is_err() {
-            return self.lose(number, "what it measured cannot be read".to_owned());
+            return self.lose(number, LossReason::MeasurementUnread);
         }
         if phase.checked_add(1) == Some(self.phase) {
             self.members[number].next_tick = part.index.saturating_add(1);
@@ -421,7 +422,7 @@ impl<'a> DistributedRun<'a> {
         if let Some(CutShort { why, at }) = cut_short {
             let at = member.to_controller_time(at);
             self.merge(number, measurement);
-            return self.leave(number, at, why, true);
+            return self.leave(number, at, LossReason::Said { what: why }, true);
         }
         member.note_shortfall(self.plan, &measurement, self.is_stopped, self.ends.least_measured_ns());
         self.note_other_recording(number, measurement.recording_rows);
@@ -456,7 +457,7 @@ impl<'a> DistributedRun<'a> {
     }
 
     /// Gives up a member that was last heard of at its `heard_at`.
-    fn lose(&mut self, number: usize, why: String) {
+    fn lose(&mut self, number: usize, why: LossReason) {
         let member = &mut self.members[number];
         member.cut_link();
         member.outcome = Some(MemberOutcome::Lost);
@@ -466,8 +467,8 @@ impl<'a> DistributedRun<'a> {
 
     /// Notes that a member is gone since `at` of the controller's clock: it `left` with a word, or was lost. The run goes on
     /// without it, or stops.
-    fn leave(&mut self, number: usize, at: Nanos, why: String, left: bool) {
-        let gone = MemberWhy::Gone { at: self.timeline.moment(at), left, what: why.clone() };
+    fn leave(&mut self, number: usize, at: Nanos, why: LossReason, left: bool) {
+        let gone = MemberWhy::Gone { at: self.timeline.moment(at), left, why: why.clone() };
         let at_ns = self.timeline.measured_at().and_then(|began| at.checked_sub(began));
         let goes_on = !self.stop_on_loss && !self.is_stopped;
         let member = &mut self.members[number];
@@ -494,7 +495,7 @@ impl<'a> DistributedRun<'a> {
         let numbers = 0..self.members.len();
         let late: Vec<usize> = numbers.filter(|&number| is_late(&self.members[number])).collect();
         for number in late {
-            self.lose(number, "it did not come to an end in time".to_owned());
+            self.lose(number, LossReason::Late);
         }
     }
 

@@ -531,6 +531,7 @@ fn machines_of(plan: &Plan, measurement: &Measurement) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use pummel_measure::agents::LossReason;
     use pummel_measure::measurement::WorkerTime;
 
     use crate::job::FrontInputs;
@@ -580,7 +581,8 @@ mod tests {
     #[test]
     fn a_reason_is_said_without_what_was_noticed_before() {
         let at = RunMoment::Measurement(SECOND / 2);
-        let why = MemberWhy::Gone { at, left: false, what: "it is gone; really".to_owned() };
+        let why = LossReason::Connection { what: "it is gone; really".to_owned() };
+        let why = MemberWhy::Gone { at, left: false, why };
         let lost = MemberReason { member: "a:1".to_owned(), is_agent: true, why };
         let unstored = Some(Unstored { records: 10, stored: 7, why: None });
         let reason = Reason::Members {

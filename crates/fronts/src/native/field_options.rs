@@ -31,6 +31,7 @@ pub fn in_place_of(flag: &str) -> &'static [&'static str] {
         "--trace" => &["--fill"],
         "--stage" | "--rate" => &["--phases"],
         "--fresh" | "--absent" => &["--hit-ratio"],
+        "--route" => &["--cluster"],
         _ => &[],
     }
 }

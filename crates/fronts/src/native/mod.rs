@@ -88,7 +88,9 @@ const ONLY_WITH: &[(&str, &[&str])] = &[
 ];
 
 /// The options that stand without a value, or may, with the word that the parser keeps for them then.
-const WITHOUT_VALUE: [(&str, &str); 7] = [
+const WITHOUT_VALUE: [(&str, &str); 9] = [
+    ("--cluster", "true"),
+    ("--cluster-ip", "true"),
     ("--insert", "true"),
     ("--loop", "0"),
     ("--meta-details", "true"),
@@ -114,7 +116,7 @@ pub struct Typed<A> {
 
 impl<A> Typed<A> {
     /// What was typed for a flag such as `--key-size`.
-    pub fn word(&self, flag: &str) -> Option<&str> {
+    fn word(&self, flag: &str) -> Option<&str> {
         self.words.get(&id_of(flag)).map(String::as_str)
     }
 

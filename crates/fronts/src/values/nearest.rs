@@ -1,7 +1,6 @@
 //! The known word that is most like one that was typed wrong.
 
-/// Letters of the longest word that is compared.
-const LETTERS_MAX: usize = 64;
+use strsim::osa_distance;
 
 /// Letters of the shortest beginning of a word that stands for the word.
 const BEGINNING_MIN: usize = 3;
@@ -13,7 +12,7 @@ pub fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String
     near.map_or_else(String::new, |word| format!(" (did you mean '{word}'?)"))
 }
 
-/// The known word that differs from `typed` by the fewest letters: at most one in words of up to four letters, and two in
+/// The known word that differs from `typed` by the fewest letters changed, added, left out or swapped with their neighbour: at most one in words of up to four letters, and two in
 /// others that begin with the same letter. Where none does, it is a word that begins with `typed`, if that has at least three letters. Of several the first
 /// is taken.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -21,7 +20,8 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     let letters = typed.chars().count();
     // `retries` is two letters from `metrics` and means something else.
     let may_differ_by_two = |word: &str| letters > 4 && word.chars().next() == typed.chars().next();
-    let distances = known.iter().map(|word| (distance(typed, word), *word));
+    let has_near_length = |word: &&&str| word.chars().count().abs_diff(letters) <= 2;
+    let distances = known.iter().filter(has_near_length).map(|word| (osa_distance(typed, word), *word));
     let near = distances
         .filter(|(distance, word)| *distance <= 1 || (*distance == 2 && may_differ_by_two(word)))
         .min_by_key(|(distance, _)| *distance);
@@ -29,36 +29,6 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         let begun = known.iter().find(|word| letters >= BEGINNING_MIN && word.starts_with(typed));
         begun.copied()
     })
-}
-
-/// The number of letters that must be changed, added, left out or swapped with their neighbour to turn one word into
-/// another (Damerau and Levenshtein, no letter twice).
-fn distance(from: &str, to: &str) -> usize {
-    let from: Vec<char> = from.chars().take(LETTERS_MAX).collect();
-    let to: Vec<char> = to.chars().take(LETTERS_MAX).collect();
-    let mut rows = vec![vec![0; to.len() + 1]; from.len() + 1];
-    for at in 0..=from.len() {
-        for place in 0..=to.len() {
-            rows[at][place] = match (at, place) {
-                (0, place) => place,
-                (at, 0) => at,
-                (at, place) => {
-                    let changed = rows[at - 1][place - 1] + usize::from(from[at - 1] != to[place - 1]);
-                    let swapped = if at > 1
-                        && place > 1
-                        && from[at - 1] == to[place - 2]
-                        && from[at - 2] == to[place - 1]
-                    {
-                        rows[at - 2][place - 2] + 1
-                    } else {
-                        usize::MAX
-                    };
-                    changed.min(swapped).min(rows[at - 1][place] + 1).min(rows[at][place - 1] + 1)
-                }
-            };
-        }
-    }
-    rows[from.len()][to.len()]
 }
 
 #[cfg(test)]

@@ -640,16 +640,17 @@ pub enum WaitedFor {
 }
 
 impl Cause {
-    /// Whether the cause makes requests late, so that their lag shows it.
-    pub fn shows_in_lag(&self) -> bool {
-        match self {
-            Cause::SharedCpu { waiting, .. } => *waiting == Side::Client,
-            Cause::GeneratorCpuTaken(_)
-            | Cause::GeneratorThreadBusy { .. }
-            | Cause::GeneratorKeptBack { .. }
-            | Cause::GeneratorStoodStill { .. } => true,
-            _ => false,
-        }
+    /// Whether the cause is a matter of trust alone in an open loop whose rate was carried: it makes requests late, which their lag
+    /// shows, or both sides share CPUs, which limits nothing there.
+    pub fn is_of_trust(&self) -> bool {
+        matches!(
+            self,
+            Cause::SharedCpu { .. }
+                | Cause::GeneratorCpuTaken(_)
+                | Cause::GeneratorThreadBusy { .. }
+                | Cause::GeneratorKeptBack { .. }
+                | Cause::GeneratorStoodStill { .. }
+        )
     }
 
     /// The names of servers, agents, cards and keys, and the words of servers, each to be changed.

@@ -108,7 +108,16 @@ mod tests {
     fn point(asked: Option<f64>, rate: f64) -> Point {
         let mut summary = Run::new(Keep::Figures).report(|report| report.summary.clone());
         summary.totals.rate = rate;
-        Point { role: "curve", asked, level: None, seed: 1, due_s: 2.0, wrong_values: None, summary }
+        Point {
+            role: "curve",
+            asked,
+            level: None,
+            seed: 1,
+            due_s: 2.0,
+            wrong_values: None,
+            skipped: 0,
+            summary,
+        }
     }
 
     fn add(points: &mut PlacedPoints, point: &Point) {

@@ -173,8 +173,16 @@ mod tests {
         assert_eq!(searching.next().expect("a run"), Some(Asked::Rate("peak", None)));
         let finished = finished(&SeriesRun::new(&plan, 1));
         let (summary, due_s) = (finished.summary.clone(), f64::INFINITY);
-        let point =
-            Point { role: "peak", asked: None, level: None, seed: 1, due_s, wrong_values: None, summary };
+        let point = Point {
+            role: "peak",
+            asked: None,
+            level: None,
+            seed: 1,
+            due_s,
+            wrong_values: None,
+            skipped: 0,
+            summary,
+        };
         let mut curve = CurveDocument::new("search", &plan, Vec::new());
         searching.add(finished, &point, &str::to_owned, &mut curve);
         let found = curve.search.expect("a search");

@@ -462,7 +462,8 @@ fn points_of(asked: Asked, finished: &Finished) -> Vec<Point> {
     };
     let replayed = measurement.replayed.as_ref().map(|_| rows_due(summary));
     let due_s = rate.map_or(f64::INFINITY, |rate| due_s(plan, rate, replayed));
-    vec![Point { role, asked: rate, level, seed, due_s, wrong_values, summary: summary.clone() }]
+    let skipped = measurement.counters.skipped.requests;
+    vec![Point { role, asked: rate, level, seed, due_s, wrong_values, skipped, summary: summary.clone() }]
 }
 
 /// The points of a run at two rates.
@@ -487,7 +488,8 @@ fn stretch_points(
         // Values are counted for the whole run.
         let wrong_values = wrong_values(measurement, plan).filter(|_| !is_first);
         let seed = plan.seed;
-        points.push(Point { role, asked: Some(rate), level: None, seed, due_s, wrong_values, summary });
+        let (asked, skipped) = (Some(rate), measurement.counters.skipped.requests);
+        points.push(Point { role, asked, level: None, seed, due_s, wrong_values, skipped, summary });
     }
     points
 }

@@ -11,7 +11,8 @@ use crate::common::agent::{Agent, list};
 use crate::common::redis::Redis;
 use crate::common::secured::Certificates;
 use crate::common::{
-    Ended, Json, Memcached, Place, Running, Serve, in_some_quiet_moment, in_the_midst, little, pummel, until,
+    Ended, Json, Memcached, Place, Running, Serve, in_some_quiet_moment, in_the_midst, littles_law, pummel,
+    until,
 };
 use tempfile::TempDir;
 
@@ -114,7 +115,7 @@ fn a_result_that_disagrees_with_itself_is_found_out() {
     let server = Memcached::start();
     let ended = pummel(&format!("run -s {} -n 12000 -c 2 -d 4 --records 100 -v", server.name)).expect(0);
     let mut result = ended.json().0;
-    assert!(little::wrongs(&result).is_empty());
+    assert!(littles_law::wrongs(&result).is_empty());
     let mut figures = result["verdict"]["evidence"].as_array().expect("a list").clone();
     let at = figures
         .iter()
@@ -122,10 +123,13 @@ fn a_result_that_disagrees_with_itself_is_found_out() {
         .expect("12,000 requests");
     figures[at]["value"] = serde_json::json!(0.011);
     result["verdict"]["evidence"] = serde_json::json!(figures);
-    assert_eq!(little::wrongs(&result).len(), 1);
+    assert_eq!(littles_law::wrongs(&result).len(), 1);
     figures.remove(at);
     result["verdict"]["evidence"] = serde_json::json!(figures);
-    assert_eq!(little::wrongs(&serde_json::json!({"runs": [result]})), ["$.runs[0]: no self-check of 12000"]);
+    assert_eq!(
+        littles_law::wrongs(&serde_json::json!({"runs": [result]})),
+        ["$.runs[0]: no self-check of 12000"]
+    );
 }
 
 #[test]

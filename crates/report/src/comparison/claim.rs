@@ -42,7 +42,7 @@ pub struct ClaimResult {
 }
 
 /// Outcome of a claim.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "outcome", content = "why")]
 pub enum Outcome {
@@ -93,10 +93,10 @@ impl Claim {
 }
 
 impl ClaimResult {
-    /// The outcome where the generator was the limit of sides: the second side is not shown to be worse where its own generator may be the
-    /// cause, nor to be hardly worse where either generator may hide it.
-    pub(super) fn unless_limited(self, limited: [Option<Doubt>; 2]) -> ClaimResult {
-        let [first, second] = limited;
+    /// The outcome where figures of sides are partly the generator's: the second side is not shown to be worse where its own generator
+    /// may be the cause, nor to be hardly worse where either generator may hide it.
+    pub(super) fn unless_hidden(self, hidden: [Option<Doubt>; 2]) -> ClaimResult {
+        let [first, second] = hidden;
         let why: Vec<Doubt> = match (self.claim.kind, &self.outcome) {
             (_, Outcome::NotJudged(_)) | (ClaimKind::Worse, Outcome::Held) => Vec::new(),
             (ClaimKind::Worse, Outcome::Violated) => second.into_iter().collect(),

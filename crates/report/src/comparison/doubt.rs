@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::run_figures::Metric;
 
 /// Reason why claims about two sides cannot be judged, or only where the interval of a change decides them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Doubt {
@@ -35,6 +35,19 @@ pub enum Doubt {
     Unsteady(RunsOfSide),
     /// The generator was the limit in runs of a side.
     GeneratorLimited(RunsOfSide),
+    /// The generator itself added a visible part of a time in runs of a side: its requests were sent late.
+    LagInFigure {
+        /// The time.
+        metric: Metric,
+        /// Name of the side.
+        side: String,
+        /// Number of the runs that are meant.
+        runs: usize,
+        /// Number of all its runs.
+        of: usize,
+        /// The greatest part of the time that is lag, from 0 to 1; null where it is not known.
+        share: Option<f64>,
+    },
     /// Wrong values were found in runs of a side.
     WrongValues {
         /// Name of the side.

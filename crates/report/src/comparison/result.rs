@@ -141,8 +141,8 @@ pub struct Row {
     #[serde(rename = "judged")]
     pub is_judged: bool,
     /// Conclusion on the figure: `differ`, `no difference shown`, `not judged`, `not known` (also where pairs are too few for the number
-    /// of judged figures) or `not comparable` (the generator, which was the limit in more than half of the runs of a side, hides the
-    /// change).
+    /// of judged figures) or `not comparable` (the generator, which was the limit in more than half of the runs of a side or added a visible
+    /// part of the figure there, hides the change).
     pub word: Word,
     /// Standard deviation of the logarithm by which runs of one thing differ on this machine by themselves, from a calibration; null
     /// where none is known.
@@ -200,7 +200,7 @@ pub enum Word {
     /// Too few runs, also for the number of judged figures, or an order of runs that could look like a difference.
     #[serde(rename = "not known")]
     NotKnown,
-    /// The figure is partly that of the generator, which was the limit of a side.
+    /// The figure is partly that of the generator.
     #[serde(rename = "not comparable")]
     NotComparable,
 }
@@ -260,8 +260,9 @@ impl Comparison {
             comparison.doubts.iter().cloned().chain(comparison.too_few_pairs()).collect();
         let judged = |claim: &Claim| {
             let row = comparison.row(claim.metric);
-            let limited = if row.metric.is_of_the_way() { comparison.limited() } else { [None, None] };
-            claim.judged(row.worsening(), row.is_below_noise, &reasons).unless_limited(limited)
+            claim
+                .judged(row.worsening(), row.is_below_noise, &reasons)
+                .unless_hidden(comparison.hidden_by_generator(row.metric))
         };
         comparison.claims = question.claims.iter().map(judged).collect();
         comparison
@@ -328,12 +329,15 @@ impl Comparison {
         Some(Doubt::FewPairs { pairs, figures: tests, needed })
     }
 
-    /// Runs of each side in which the generator was the limit; `None` of a side in which it was the limit in at most half.
-    pub(crate) fn limited(&self) -> [Option<Doubt>; 2] {
+    /// Why a figure of each side is partly the generator's; `None` of a side of which it is not in more than half of the runs.
+    pub(crate) fn hidden_by_generator(&self, metric: Metric) -> [Option<Doubt>; 2] {
         [0, 1].map(|place| {
-            let side = &self.sides[place];
-            let runs = runs_of(self.names.0[place], side, side.generator_limited());
-            side.is_generator_limited().then_some(Doubt::GeneratorLimited(runs))
+            let (side, name) = (&self.sides[place], self.names.0[place]);
+            if metric.is_of_the_way() && side.is_generator_limited() {
+                return Some(Doubt::GeneratorLimited(runs_of(name, side, side.generator_limited())));
+            }
+            let (runs, share) = side.lag(metric)?;
+            Some(Doubt::LagInFigure { metric, side: name.to_owned(), runs, of: side.runs.len(), share })
         })
     }
 
@@ -394,14 +398,16 @@ impl Row {
         (row, change)
     }
 
-    /// Whether the generator hides how the second side compares with the first. A side whose generator was the limit is
+    /// Whether the generator hides how the second side compares with the first. A side whose figure is partly its generator's is
     /// at least as good as its figures. Beside such a first side the second may be called worse, and never better; a
     /// second side with such a generator is called neither.
     fn is_hidden_by_generator(&self, sides: &[Side; 2]) -> bool {
-        let [first, second] = sides.each_ref().map(Side::is_generator_limited);
+        let is_limited = |side: &Side| self.metric.is_of_the_way() && side.is_generator_limited();
+        let [first, second] =
+            sides.each_ref().map(|side| is_limited(side) || side.lag(self.metric).is_some());
         let greater = self.change.is_some_and(|change| change > 0.0);
         let is_worse = greater != self.metric.is_better_when_greater();
-        self.metric.is_of_the_way() && (second || (first && !is_worse))
+        second || (first && !is_worse)
     }
 
     /// The 95 % interval of the relative change for the worse: above 0 where side B is worse.

@@ -169,6 +169,14 @@ impl Side {
         2 * self.generator_limited() > self.runs.len()
     }
 
+    /// The runs of the side in which a visible part of a time was added by the generator itself, and the greatest part where one is
+    /// known. `None` where that is so in at most half of its runs.
+    pub(super) fn lag(&self, metric: Metric) -> Option<(usize, Option<f64>)> {
+        let late: Vec<&RunFigures> = self.runs.iter().filter(|run| run.has_lag(metric)).collect();
+        let shares = late.iter().filter_map(|run| run.lag_shares.get(metric.name()).copied());
+        (2 * late.len() > self.runs.len()).then(|| (late.len(), shares.reduce(f64::max)))
+    }
+
     /// Facts of the side beside its plan, and its labels; null where they are not known.
     fn facts(&self) -> Value {
         let SideSource { tool, machine, servers, program, .. } = &self.source;

@@ -512,6 +512,40 @@ fn a_side_whose_generator_was_the_limit_is_never_called_faster_or_slower() {
 }
 
 #[test]
+fn a_time_that_is_partly_lag_is_never_called_better_or_worse_although_no_limit_was_reached() {
+    let gate = claim(ClaimKind::Worse, Metric::P99, 0.02);
+    let late = |runs: usize, place: usize, question: &Question| {
+        let mut sides = pairs(0.5);
+        for (run, share) in sides[place].runs[..runs].iter_mut().zip([0.11, 0.12].into_iter().cycle()) {
+            (run.trust, run.doubtful) = (Some(false), vec!["p99".to_owned()]);
+            run.lag_shares = [("p99".to_owned(), share)].into();
+        }
+        Comparison::of_results(sides, question)
+    };
+    let some = late(5, 1, &gate);
+    assert!(exit(&some) == 3 && text(&some).contains("WORSE"), "half of the runs: {}", text(&some));
+    let most = late(6, 1, &gate);
+    let said = text(&most);
+    assert!(
+        said.contains("NOT DECIDED: pummel itself added up to 12 % of B's p99 in 6 of 10 runs"),
+        "{said}"
+    );
+    assert!(said.contains("Trust    p99 is partly pummel's own in 6 of 20 runs\n"), "{said}");
+    assert!(!said.contains("\nLimit "), "{said}");
+    assert_eq!((exit(&most), most.row(Metric::P99).word), (1, Word::NotComparable));
+    // The first side is at least as good as its figures.
+    let slower = late(10, 0, &gate);
+    assert!(exit(&slower) == 3 && text(&slower).contains("B is 50 % higher"), "{}", text(&slower));
+    // The median is as the server has it.
+    let median = Question { metrics: vec![Metric::P50], ..Question::default() };
+    assert_eq!(late(10, 1, &median).row(Metric::P50).word, Word::Differ);
+    // The doubt comes back from a stored result.
+    let doubt = most.hidden_by_generator(Metric::P99)[1].clone().expect("it is doubted");
+    let stored = serde_json::to_string(&doubt).expect("JSON");
+    assert_eq!(serde_json::from_str::<Doubt>(&stored).expect("its own JSON"), doubt, "{stored}");
+}
+
+#[test]
 fn each_of_several_sides_is_named_by_its_letter() {
     let names = SideNames([SIDE_NAMES[0], SIDE_NAMES[2]]);
     let gate = Question { names, ..claim(ClaimKind::Worse, Metric::P99, 0.02) };

@@ -1,12 +1,14 @@
 //! The processes of a distributed run.
 
 use pummel_logic::time::{Nanos, seconds};
-use pummel_measure::agents::{Agents, Lost, Member};
+use pummel_measure::agents::{Agents, LossReason, Lost, Member};
 use pummel_measure::trust::{LagShare, Trust};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{FiveTimes, micros, rounded};
+use super::known::known;
 use super::trust::LagShareResult;
+use crate::words::reason::loss;
 
 /// The processes that took part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -84,6 +86,9 @@ pub struct LossResult {
     pub at_s: Option<f64>,
     /// The reason of the loss.
     pub why: String,
+    /// Facts of the reason; absent where this version does not know their kind.
+    #[serde(deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    pub cause: Option<LossReason>,
     /// Whether the process itself said that it ends.
     pub left: bool,
 }
@@ -141,6 +146,7 @@ impl MemberTrust {
 
 impl LossResult {
     fn of(lost: &Lost) -> LossResult {
-        LossResult { at_s: lost.at_ns.map(seconds), why: lost.why.clone(), left: lost.left }
+        let Lost { at_ns, why, left } = lost;
+        LossResult { at_s: at_ns.map(seconds), why: loss(why), cause: Some(why.clone()), left: *left }
     }
 }

@@ -200,7 +200,8 @@ pub struct CurveRun {
     pub steady: Option<bool>,
     /// Number of values that were wrong or stale; null without `--verify`.
     pub wrong_values: Option<u64>,
-    /// The limit of the run, as in `verdict` of a run.
+    /// The limit of the run, as its own report names it: one of the limits of `verdict`, and `none` in an open loop whose rate was
+    /// carried although requests were late.
     pub limit: String,
     /// The sentences of the verdict.
     pub says: String,
@@ -265,9 +266,15 @@ impl CurveRun {
         self.steady == Some(false)
     }
 
-    /// Whether the generator was the limit of the run, whose figures are then no server's.
-    pub fn is_of_generator(&self) -> bool {
+    /// Whether the generator was the limit of the run.
+    pub fn is_limited_by_generator(&self) -> bool {
         self.limit == "generator"
+    }
+
+    /// Whether the figures of the run are no server's: the generator was the limit of the run, or would have been had it not carried its
+    /// rate all the same.
+    pub fn is_of_generator(&self) -> bool {
+        self.is_limited_by_generator() || self.cause.as_ref().is_some_and(Cause::is_of_trust)
     }
 
     /// Whether the run is an overload, or what comes after it.

@@ -6,39 +6,64 @@ use pummel_measure::outcome::RunOutcome;
 use super::limit_line::GENERATOR;
 use super::outcomes::OtherOutcomes;
 use super::{Document, reads};
-use crate::numbers::grouped;
-
-/// A fault of `--fail-on` that a run had, or may have had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The fault.
-    pub on: FailOn,
-    /// Whether the result shows the fault; false if that cannot be determined.
-    pub is_known: bool,
-    /// Evidence of the fault, or the reason why it cannot be determined.
-    pub says: String,
-}
 
 /// Whether a run had a fault of `--fail-on`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailOnAnswer {
-    /// The run had the fault; the words are the evidence.
-    Yes(String),
+    /// The run had the fault.
+    Yes(Evidence),
     /// The run was not so.
     No,
-    /// The fault cannot be determined, for the reason in the words.
-    Unknown(String),
+    /// The fault cannot be determined.
+    Unknown(Undetermined),
+}
+
+/// Evidence of a fault of `--fail-on`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// Sentences of the result: of its verdict, its trust or its outcome.
+    Says(String),
+    /// Requests that failed or got no answer.
+    Requests {
+        /// Number of these requests.
+        missing: u64,
+        /// Number of all requests.
+        all: u64,
+    },
+    /// Requests other than reads that ended otherwise than they are for.
+    Outcomes(Vec<OtherOutcomes>),
+    /// The run was not at one level.
+    NotAtOneLevel,
+    /// The queue grew to the end of the run.
+    GrowingQueue,
+}
+
+/// Reason why a fault of `--fail-on` cannot be determined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undetermined {
+    /// Sentences of the verdict.
+    Says(String),
+    /// No request was made.
+    NoRequest,
+    /// No request was completed.
+    NothingCompleted,
+    /// No request was completed, so that there are no times.
+    NoTimes,
+    /// The result does not say what the limit was.
+    NoLimit,
+    /// The result does not say whether its times may be believed.
+    NoTrust,
+    /// The steadiness of the run is not judged.
+    SteadinessNotJudged,
+    /// The load changes by plan, so that the steadiness of the run is not judged.
+    ChangingLoad,
 }
 
 impl Document {
     /// The faults named by the plan that the run had or may have had; empty if it is known to have had none.
-    pub fn failures(&self) -> Vec<Failure> {
-        let failure = |on: &FailOn| match self.answer(*on) {
-            FailOnAnswer::Yes(says) => Some(Failure { on: *on, is_known: true, says }),
-            FailOnAnswer::No => None,
-            FailOnAnswer::Unknown(says) => Some(Failure { on: *on, is_known: false, says }),
-        };
-        self.plan.fail_on.iter().filter_map(failure).collect()
+    pub fn failures(&self) -> Vec<(FailOn, FailOnAnswer)> {
+        let answers = self.plan.fail_on.iter().map(|on| (*on, self.answer(*on)));
+        answers.filter(|(_, answer)| *answer != FailOnAnswer::No).collect()
     }
 
     /// Whether the run had a fault of `--fail-on`.
@@ -48,37 +73,28 @@ impl Document {
             FailOn::Untrusted => self.is_untrusted(),
             FailOn::Errors => {
                 let totals = &self.totals;
-                let missing = totals.requests.saturating_sub(totals.completed);
-                match (missing, totals.requests) {
-                    (0, 0) => FailOnAnswer::Unknown("no request was made".to_owned()),
+                match (totals.requests.saturating_sub(totals.completed), totals.requests) {
+                    (0, 0) => FailOnAnswer::Unknown(Undetermined::NoRequest),
                     (0, _) => FailOnAnswer::No,
-                    (missing, all) => FailOnAnswer::Yes(format!(
-                        "{} of {} requests failed or got no answer",
-                        grouped(missing),
-                        grouped(all)
-                    )),
+                    (missing, all) => FailOnAnswer::Yes(Evidence::Requests { missing, all }),
                 }
             }
             FailOn::Overloaded => match (self.outcome, self.totals.requests) {
                 (RunOutcome::Overloaded, _) => {
-                    FailOnAnswer::Yes(self.outcome_says.clone().unwrap_or_default())
+                    FailOnAnswer::Yes(Evidence::Says(self.outcome_says.clone().unwrap_or_default()))
                 }
-                (_, 0) => FailOnAnswer::Unknown("no request was made".to_owned()),
+                (_, 0) => FailOnAnswer::Unknown(Undetermined::NoRequest),
                 _ => FailOnAnswer::No,
             },
             FailOn::Outcomes(parts) => self.has_other_outcomes(f64::from(parts) / 1e6),
             FailOn::Unsteady => match self.steady {
                 Some(true) => FailOnAnswer::No,
-                Some(false) => FailOnAnswer::Yes("the run was not at one level".to_owned()),
-                None if self.outcome == RunOutcome::Overloaded => {
-                    FailOnAnswer::Yes("the queue grew to the end of the run".to_owned())
-                }
+                Some(false) => FailOnAnswer::Yes(Evidence::NotAtOneLevel),
+                None if self.outcome == RunOutcome::Overloaded => FailOnAnswer::Yes(Evidence::GrowingQueue),
                 None if self.plan.changes.is_nothing() => {
-                    FailOnAnswer::Unknown("whether the run was steady is not judged".to_owned())
+                    FailOnAnswer::Unknown(Undetermined::SteadinessNotJudged)
                 }
-                None => FailOnAnswer::Unknown(
-                    "the load changes by plan, and whether the run was steady is not judged".to_owned(),
-                ),
+                None => FailOnAnswer::Unknown(Undetermined::ChangingLoad),
             },
         }
     }
@@ -89,22 +105,20 @@ impl Document {
         let other: u64 = others.iter().map(OtherOutcomes::all).sum();
         let ended: u64 = self.ops.iter().filter(|(name, _)| !reads(name)).map(|(_, op)| op.completed).sum();
         if self.totals.completed == 0 {
-            return FailOnAnswer::Unknown("no request was completed".to_owned());
+            return FailOnAnswer::Unknown(Undetermined::NothingCompleted);
         }
-        if other as f64 <= share * ended as f64 {
-            return FailOnAnswer::No;
+        match other as f64 <= share * ended as f64 {
+            true => FailOnAnswer::No,
+            false => FailOnAnswer::Yes(Evidence::Outcomes(others)),
         }
-        FailOnAnswer::Yes(others.iter().map(OtherOutcomes::words).collect::<Vec<_>>().join("; "))
     }
 
     /// Whether the generator was the limit.
     fn is_limited(&self) -> FailOnAnswer {
-        let Some(verdict) = &self.verdict else {
-            return FailOnAnswer::Unknown("the result does not say what the limit was".to_owned());
-        };
+        let Some(verdict) = &self.verdict else { return FailOnAnswer::Unknown(Undetermined::NoLimit) };
         match self.limit() {
-            Some(GENERATOR) => FailOnAnswer::Yes(verdict.says.clone()),
-            Some("unknown") => FailOnAnswer::Unknown(verdict.says.clone()),
+            Some(GENERATOR) => FailOnAnswer::Yes(Evidence::Says(verdict.says.clone())),
+            Some("unknown") => FailOnAnswer::Unknown(Undetermined::Says(verdict.says.clone())),
             _ => FailOnAnswer::No,
         }
     }
@@ -112,13 +126,9 @@ impl Document {
     /// Whether the times may not be believed.
     fn is_untrusted(&self) -> FailOnAnswer {
         match &self.trust {
-            None => {
-                FailOnAnswer::Unknown("the result does not say whether its times may be believed".to_owned())
-            }
-            Some(trust) if !trust.ok => FailOnAnswer::Yes(trust.says.clone()),
-            Some(_) if self.totals.completed == 0 => {
-                FailOnAnswer::Unknown("no request was completed: there are no times".to_owned())
-            }
+            None => FailOnAnswer::Unknown(Undetermined::NoTrust),
+            Some(trust) if !trust.ok => FailOnAnswer::Yes(Evidence::Says(trust.says.clone())),
+            Some(_) if self.totals.completed == 0 => FailOnAnswer::Unknown(Undetermined::NoTimes),
             Some(_) => FailOnAnswer::No,
         }
     }
@@ -129,6 +139,7 @@ mod tests {
     use super::*;
     use crate::document::{TrustResult, VerdictResult};
     use crate::example::Run;
+    use crate::words::fail_on::answer_words;
     use pummel_logic::plan::Part;
     use pummel_measure::measurement::Keep;
 
@@ -140,7 +151,7 @@ mod tests {
         let share = 20_000_000 / op.completed as u32;
         let words = format!("set: 20 of {} not stored", op.completed);
         document.ops = [("set", op)].into_iter().collect();
-        assert_eq!(document.answer(FailOn::Outcomes(share - 1)), FailOnAnswer::Yes(words));
+        assert_eq!(answer_words(&document.answer(FailOn::Outcomes(share - 1))), Some(words));
         assert_eq!(document.answer(FailOn::Outcomes(share)), FailOnAnswer::No);
         document.totals.completed = 0;
         assert!(matches!(document.answer(FailOn::Outcomes(0)), FailOnAnswer::Unknown(_)));
@@ -151,9 +162,9 @@ mod tests {
         let mut document = Run::new(Keep::Figures).document(Clone::clone);
         let failed = |document: &Document| {
             let names = document.failures();
-            let names = names.iter().map(|failure| match failure.is_known {
-                true => failure.on.name().to_owned(),
-                false => format!("{}?", failure.on.name()),
+            let names = names.iter().map(|(on, answer)| match answer {
+                FailOnAnswer::Unknown(_) => format!("{}?", on.name()),
+                _ => on.name().to_owned(),
             });
             names.collect::<Vec<_>>().join(" ")
         };
@@ -167,7 +178,8 @@ mod tests {
         document.totals.completed -= 7;
         document.steady = Some(false);
         assert_eq!(failed(&document), "limited untrusted errors unsteady");
-        assert_eq!(document.failures()[2].says, "7 of 2,000 requests failed or got no answer");
+        let missing = Evidence::Requests { missing: 7, all: 2_000 };
+        assert_eq!(document.failures()[2].1, FailOnAnswer::Yes(missing));
         document.plan.fail_on = vec![FailOn::Unsteady];
         assert_eq!(failed(&document), "unsteady");
         (document.verdict, document.trust) = (None, None);
@@ -178,23 +190,24 @@ mod tests {
     #[test]
     fn what_is_not_known_is_neither_yes_nor_no() {
         let mut document = Run::new(Keep::Figures).document(Clone::clone);
-        let reason = |document: &Document, on| match document.answer(on) {
-            FailOnAnswer::Unknown(says) => says,
-            answer => format!("{answer:?}"),
+        let says = "Nothing was measured.".to_owned();
+        let is_unknown = |document: &Document, on, why| {
+            assert_eq!(document.answer(on), FailOnAnswer::Unknown(why));
         };
         document.steady = None;
-        assert_eq!(reason(&document, FailOn::Unsteady), "whether the run was steady is not judged");
+        is_unknown(&document, FailOn::Unsteady, Undetermined::SteadinessNotJudged);
         document.plan.changes.parts =
             vec![Part { name: "first".to_owned(), at_ns: 0, ops: None, popularity: None, churn: None }];
-        let changes = "the load changes by plan, and whether the run was steady is not judged";
-        assert_eq!(reason(&document, FailOn::Unsteady), changes);
-        let says = "Nothing was measured.".to_owned();
-        document.verdict =
-            Some(VerdictResult { limit: "unknown".to_owned(), says, ..VerdictResult::default() });
-        assert_eq!(reason(&document, FailOn::Limited), "Nothing was measured.");
+        is_unknown(&document, FailOn::Unsteady, Undetermined::ChangingLoad);
+        document.verdict = Some(VerdictResult {
+            limit: "unknown".to_owned(),
+            says: says.clone(),
+            ..VerdictResult::default()
+        });
+        is_unknown(&document, FailOn::Limited, Undetermined::Says(says));
         document.trust = Some(TrustResult { ok: true, ..TrustResult::default() });
         document.totals = Default::default();
-        assert_eq!(reason(&document, FailOn::Untrusted), "no request was completed: there are no times");
-        assert_eq!(reason(&document, FailOn::Errors), "no request was made");
+        is_unknown(&document, FailOn::Untrusted, Undetermined::NoTimes);
+        is_unknown(&document, FailOn::Errors, Undetermined::NoRequest);
     }
 }

@@ -4,6 +4,7 @@ use pummel_logic::plan::Group;
 use pummel_measure::limit::Cause;
 use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
+use pummel_measure::summary::CARRIED_SHARE;
 
 use super::Document;
 use crate::words::limit::{cause_words, none_reached};
@@ -36,9 +37,6 @@ pub(super) const GENERATOR: &str = "generator";
 /// The word for a limit where none was reached.
 const NO_LIMIT: &str = "none";
 
-/// Share of the requests that must have ended for the rate to count as carried.
-const CARRIED_SHARE: f64 = 0.99;
-
 /// Kinds of errors of requests that got no reply.
 const WITHOUT_REPLY: [&str; 5] = ["timeout", "refused", "reset", "closed", "abandoned"];
 
@@ -60,11 +58,9 @@ fn line_of(document: &Document) -> Option<String> {
     }
 }
 
-/// Whether a cause is a matter of trust alone: it makes requests late in an open loop whose rate was carried all the same. CPUs that
-/// both sides share limit nothing there either.
+/// Whether a cause is a matter of trust alone, since the rate of an open loop was carried all the same.
 fn is_told_by_trust(document: &Document, cause: &Cause) -> bool {
-    let is_of_lag = cause.shows_in_lag() || matches!(cause, Cause::SharedCpu { .. });
-    is_of_lag && is_open(document) && is_carried(document)
+    cause.is_of_trust() && is_open(document) && is_carried(document)
 }
 
 fn is_open(document: &Document) -> bool {

@@ -65,11 +65,12 @@ pub use self::evidence::{
     CommandResult, EvidenceResult, LatencyEventResult, MachineResult, ProbeHalfResult, ReadingResult,
     ServerResult, SlotResult, SlowCommandResult, SocketsResult, ThreadResult,
 };
-pub use self::failures::{FailOnAnswer, Failure};
+pub use self::failures::{Evidence, FailOnAnswer, Undetermined};
 pub use self::figures::{Figure, FiveTimes, TimeFigures};
 pub use self::judgement::{ObservationResult, ResourceResult, VerdictResult};
 pub use self::merged::{MergedLimit, MergedResult};
 pub use self::named::Named;
+pub use self::outcomes::OtherOutcomes;
 pub use self::parts::{
     EventResult, PartResult, ServerRequestsResult, ServerTimes, SliceConnectionsResult, SliceGeneratorResult,
     SteeredResult, events_beyond_words,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::{is_zero, micros, rounded};
 use super::steadiness::ChangeResult;
+use crate::words::reason::loss;
 
 /// Most events that a result lists.
 pub const EVENTS_MAX: usize = 1_000;
@@ -259,7 +260,7 @@ impl EventResult {
         for member in measurement.agents.iter().flat_map(|agents| &agents.members) {
             let Some(lost) = &member.lost else { continue };
             let how = if lost.left { "left" } else { "was lost" };
-            let what = format!("{} {how}: {}", member.name, lost.why);
+            let what = format!("{} {how}: {}", member.name, loss(&lost.why));
             events.push(EventResult {
                 at_s: lost.at_ns.map_or(0.0, seconds),
                 kind: "agent".to_owned(),

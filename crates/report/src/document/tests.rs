@@ -7,7 +7,7 @@ use pummel_logic::plan::{Goal, TlsOptions, TransmitSampling};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
 use pummel_logic::workload::verify::check::Damage;
-use pummel_measure::agents::{Agents, Lost, Member};
+use pummel_measure::agents::{Agents, LossReason, Lost, Member};
 use pummel_measure::churn::Churn;
 use pummel_measure::counters::SliceConnections;
 use pummel_measure::measurement::Keep;
@@ -54,7 +54,7 @@ fn a_document_with_every_field_is_read_as_it_was() {
     measurement.verify.fail(b"key", Damage::Bytes);
     measurement.message(b"SERVER_ERROR \"</script>\x00", 3);
     measurement.evidence = Some(evidence());
-    let lost = Lost { at_ns: Some(5), why: "gone".to_owned(), left: true };
+    let lost = Lost { at_ns: Some(5), why: LossReason::Late, left: true };
     measurement.agents = Some(Agents {
         start_spread_ns: Some(300_000),
         members: vec![Member {

@@ -607,7 +607,7 @@ fn crowded(members: usize) -> Document {
         lost: (place == 2).then(|| LossResult {
             at_s: Some(3.0),
             why: "it said nothing".to_owned(),
-            left: false,
+            ..LossResult::default()
         }),
         times: document.totals.times.clone(),
         ..MemberResult::default()

@@ -8,7 +8,7 @@ use super::axis::time;
 use super::heat::HeatColumn;
 use super::picture_data::unanswered;
 use super::svg::cut_name;
-use crate::document::{Document, Figure, OpResult};
+use crate::document::{Document, FailOnAnswer, Figure, OpResult};
 use crate::numbers::grouped;
 
 /// Servers that a headline names at most.
@@ -70,11 +70,11 @@ pub fn badges(document: &Document) -> Vec<(String, Option<bool>)> {
     if document.steady == Some(false) {
         badges.push(("not steady".to_owned(), Some(false)));
     }
-    for failure in document.failures() {
-        let name = failure.on.name();
-        let words = match failure.is_known {
-            true => format!("FAILED on {name}"),
-            false => format!("{name}: not judged"),
+    for (on, answer) in document.failures() {
+        let name = on.name();
+        let words = match answer {
+            FailOnAnswer::Unknown(_) => format!("{name}: not judged"),
+            _ => format!("FAILED on {name}"),
         };
         badges.push((words, Some(false)));
     }

@@ -733,7 +733,9 @@ impl Snapshot {
             *wrong += verify.failed;
             *stale += verify.stale;
         }
-        result.generator_limited = summary.verdict.limit == Limit::Generator;
+        let is_open = !plan.groups.iter().any(Group::is_closed_loop);
+        let limit = summary.limit(is_open, measurement.counters.skipped.requests);
+        result.generator_limited = limit == Limit::Generator;
         result.quantiles = known_quantiles(plan, summary);
         result.goals =
             summary.goals.iter().filter_map(|goal| Some((goal.goal.to_string(), goal.met?))).collect();

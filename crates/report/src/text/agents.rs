@@ -133,8 +133,9 @@ mod tests {
 
     #[test]
     fn a_lost_agent_and_a_clock_that_is_wrong_are_named() {
-        let lost = LossResult { at_s: Some(3.2), why: "it said nothing".to_owned(), left: false };
-        let left = LossResult { at_s: None, why: "its process was told to end".to_owned(), left: true };
+        let lost = LossResult { at_s: Some(3.2), why: "it said nothing".to_owned(), ..LossResult::default() };
+        let left =
+            LossResult { why: "its process was told to end".to_owned(), left: true, ..LossResult::default() };
         let agents = AgentsResult {
             start_spread_us: Some(300.0),
             lost: 2,
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn of_very_many_only_the_lost_are_shown() {
-        let lost = LossResult { at_s: None, why: "x".to_owned(), left: false };
+        let lost = LossResult { why: "x".to_owned(), ..LossResult::default() };
         let mut members: Vec<MemberResult> = (0..100).map(|n| member(&n.to_string(), None)).collect();
         members[7].lost = Some(lost);
         let rows = table(&AgentsResult { members, ..AgentsResult::default() }, 1.0);

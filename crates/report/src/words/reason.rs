@@ -1,6 +1,7 @@
 //! The words for why a run is not complete.
 
 use pummel_logic::time::seconds;
+use pummel_measure::agents::LossReason;
 use pummel_measure::limit::Outpaced;
 use pummel_measure::measurement::Measurement;
 use pummel_measure::outcome::Ending;
@@ -180,10 +181,25 @@ pub fn member(reason: &MemberReason) -> String {
         MemberWhy::OtherRecording { rows, others } => {
             format!("{title} replayed a recording of {rows} rows, and another member one of {others}")
         }
-        MemberWhy::Gone { at, left, what } => {
+        MemberWhy::Gone { at, left, why } => {
             let how = if *left { "left" } else { "was lost" };
-            format!("{title} {how} {}: {what}", moment(at))
+            format!("{title} {how} {}: {}", moment(at), loss(why))
         }
+    }
+}
+
+/// The reason why a process was not there to the end.
+pub fn loss(why: &LossReason) -> String {
+    match why {
+        LossReason::NoAnswer => "it does not answer".to_owned(),
+        LossReason::Silent(silent_ns) => {
+            format!("nothing was heard from it for {:.1} s", seconds(*silent_ns))
+        }
+        LossReason::Unexplained => "it ended the run without a word".to_owned(),
+        LossReason::MessageUnread { what } => format!("what it sent cannot be read ({what})"),
+        LossReason::MeasurementUnread => "what it measured cannot be read".to_owned(),
+        LossReason::Late => "it did not come to an end in time".to_owned(),
+        LossReason::Connection { what } | LossReason::Said { what } => what.clone(),
     }
 }
 
@@ -242,7 +258,7 @@ fn never_made_too(missing: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pummel_logic::time::SECOND;
+    use pummel_logic::time::{MILLISECOND, SECOND};
     use pummel_measure::connections::TroubleKind;
 
     #[test]
@@ -364,9 +380,26 @@ mod tests {
     }
 
     #[test]
+    fn the_losses_of_processes_have_their_words() {
+        let what = || "it is busy".to_owned();
+        for (why, words) in [
+            (LossReason::NoAnswer, "it does not answer"),
+            (LossReason::Silent(2_340 * MILLISECOND), "nothing was heard from it for 2.3 s"),
+            (LossReason::Unexplained, "it ended the run without a word"),
+            (LossReason::Connection { what: what() }, "it is busy"),
+            (LossReason::MessageUnread { what: what() }, "what it sent cannot be read (it is busy)"),
+            (LossReason::MeasurementUnread, "what it measured cannot be read"),
+            (LossReason::Late, "it did not come to an end in time"),
+            (LossReason::Said { what: what() }, "it is busy"),
+        ] {
+            assert_eq!(loss(&why), words);
+        }
+    }
+
+    #[test]
     fn the_reasons_of_processes_name_them() {
         let of = |name: &str, is_agent, why| MemberReason { member: name.to_owned(), is_agent, why };
-        let gone = |at| MemberWhy::Gone { at, left: false, what: "it is gone".to_owned() };
+        let gone = |at| MemberWhy::Gone { at, left: false, why: LossReason::Late };
         for (why, words) in [
             (MemberWhy::Run(Box::new(Reason::NothingDue)), "m: nothing completed: no request was due"),
             (
@@ -383,18 +416,28 @@ mod tests {
                 MemberWhy::OtherRecording { rows: 8, others: 7 },
                 "m replayed a recording of 8 rows, and another member one of 7",
             ),
-            (gone(Moment::BeforePhases), "m was lost before the first phase: it is gone"),
-            (gone(Moment::Load(SECOND)), "m was lost 1.0 s after the beginning of the load: it is gone"),
-            (gone(Moment::WarmUp(0)), "m was lost 0.0 s after the beginning of the warm-up: it is gone"),
+            (
+                gone(Moment::BeforePhases),
+                "m was lost before the first phase: it did not come to an end in time",
+            ),
+            (
+                gone(Moment::Load(SECOND)),
+                "m was lost 1.0 s after the beginning of the load: it did not come to an end in time",
+            ),
+            (
+                gone(Moment::WarmUp(0)),
+                "m was lost 0.0 s after the beginning of the warm-up: it did not come to an end in time",
+            ),
             (
                 gone(Moment::Phase("x".to_owned(), 0)),
-                "m was lost 0.0 s after the beginning of phase 'x': it is gone",
+                "m was lost 0.0 s after the beginning of phase 'x': it did not come to an end in time",
             ),
         ] {
             assert_eq!(member(&of("m", false, why)), words);
         }
         let at = Moment::Measurement(SECOND);
-        let left = MemberWhy::Gone { at: at.clone(), left: true, what: "it was told to end".to_owned() };
+        let why = LossReason::Said { what: "it was told to end".to_owned() };
+        let left = MemberWhy::Gone { at: at.clone(), left: true, why };
         let all = Reason::Members {
             members: vec![of("a:1", true, left)],
             more: 3,

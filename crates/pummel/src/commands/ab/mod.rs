@@ -2,7 +2,6 @@
 
 mod common_options;
 mod sides;
-mod words;
 
 use clap::Args;
 use pummel_engine::run::replay_of;

@@ -15,7 +15,6 @@ use pummel_measure::compare::RUNS_MAX;
 use pummel_report::forms::FORMS;
 
 use super::common_options::CommonOptions;
-use super::words::split;
 use crate::commands::one_run::{SeveralRuns, refuse_stdin};
 use crate::job::detection::Detection;
 use crate::job::series::ServerCare;
@@ -139,7 +138,7 @@ fn side(
         value: text.to_owned(),
         accepted,
     };
-    let mut words = split(text).ok_or_else(|| refused("a quote or a backslash is not closed".to_owned()))?;
+    let mut words = shell_words::split(text).map_err(|_| refused("a quote is not closed".to_owned()))?;
     if let Some(servers) = given.servers {
         // The server of a URI is told with the side's other options.
         let read = if is_in(servers) { Ok(Vec::new()) } else { values::servers(servers) };
@@ -160,7 +159,7 @@ fn side(
     SeveralRuns::Sides.refuse_saved(&typed, &job.plan)?;
     refuse_stdin(&job.plan)?;
     let program = given.program.map(|program| {
-        let words = split(program).filter(|words| !words.is_empty());
+        let words = shell_words::split(program).ok().filter(|words| !words.is_empty());
         words.ok_or_else(|| UsageError::Value {
             flag: format!("{}-program", given.flag),
             value: program.to_owned(),

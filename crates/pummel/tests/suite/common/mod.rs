@@ -3,7 +3,7 @@
 pub mod agent;
 pub mod counts;
 pub mod hosts;
-pub mod little;
+pub mod littles_law;
 pub mod mcperf;
 pub mod redis;
 pub mod schema;
@@ -186,7 +186,7 @@ impl Process {
         (least.as_secs_f64(), before.elapsed().as_secs_f64())
     }
 
-    fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.0), signal).expect("it runs");
     }
 }
@@ -623,7 +623,8 @@ impl Talk {
 /// A pummel that runs, in a folder of its own.
 pub struct Running {
     pub process: Process,
-    started: Instant,
+    /// A moment just before the process was started.
+    pub started: Instant,
     folder: TempDir,
     text: Option<JoinHandle<String>>,
     errors: Receiver<String>,
@@ -812,7 +813,7 @@ fn assert_agrees_with_itself(file: &Path) {
     let Some(result) = fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) else {
         return;
     };
-    let wrongs = little::wrongs(&result);
+    let wrongs = littles_law::wrongs(&result);
     assert!(wrongs.is_empty(), "{}", wrongs.join("\n"));
 }
 
@@ -854,7 +855,7 @@ pub fn fits(name: SchemaName, value: &Value) {
 pub fn value_of(text: &str) -> Value {
     let value: Value = serde_json::from_str(text).expect("the result is JSON");
     has_its_schema(&value);
-    let wrongs = little::wrongs(&value);
+    let wrongs = littles_law::wrongs(&value);
     assert!(wrongs.is_empty(), "{}", wrongs.join("\n"));
     value
 }

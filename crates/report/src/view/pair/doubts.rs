@@ -1,9 +1,10 @@
 //! Doubts about two sides in words.
 
 use pummel_measure::compare::Design;
-use pummel_measure::words::{counted, was};
+use pummel_measure::words::{counted, percent, was};
 
 use crate::comparison::{Comparison, Doubt, PairCommand, RunsOfSide};
+use crate::run_figures::Metric;
 use crate::view::several::name_of;
 
 /// The doubts as one sentence without its end.
@@ -37,6 +38,10 @@ fn of_one(pair: &Comparison, doubt: &Doubt) -> Option<String> {
             let runs: usize = pair.sides.iter().map(|side| side.runs.len()).sum();
             format!("{} is not known in {missing} of {}", name_of(*metric), counted(runs as u64, "run"))
         }
+        Doubt::LagInFigure { metric, side, runs, of, share } => {
+            let runs = RunsOfSide { side: side.clone(), runs: *runs, of: *of };
+            lag(*metric, &runs, *share)
+        }
         Doubt::Unsteady(_) | Doubt::GeneratorLimited(_) => return None,
     })
 }
@@ -59,6 +64,14 @@ fn few_runs(pair: &Comparison, runs: usize, needed: usize) -> String {
             format!("{} cannot show that the sides differ: it takes {needed}", counted(many, "pair"))
         }
     }
+}
+
+/// The part of a time that pummel itself added.
+fn lag(metric: Metric, runs: &RunsOfSide, share: Option<f64>) -> String {
+    let up_to = if runs.of == 1 { "" } else { "up to " };
+    let part = share.map_or_else(|| "a part".to_owned(), |share| format!("{up_to}{}", percent(share)));
+    let some = if runs.of == 1 { String::new() } else { format!(" in {}", some(runs)) };
+    format!("pummel itself added {part} of {}'s {}{some}", runs.side, name_of(metric))
 }
 
 /// The sides of which pummel itself was the limit; a line of its own has the runs.

@@ -75,7 +75,9 @@ pub(super) fn doubts_of(pair: &Comparison, judged: &Judged<'_>) -> Vec<Doubt> {
     if why.is_empty() {
         why = match judged.row.word {
             _ if judged.row.change.is_none() => vec![Doubt::UnknownFigure { metric: judged.row.metric }],
-            RowWord::NotComparable => pair.limited().into_iter().flatten().collect(),
+            RowWord::NotComparable => {
+                pair.hidden_by_generator(judged.row.metric).into_iter().flatten().collect()
+            }
             _ => pair.doubts.clone(),
         };
     }

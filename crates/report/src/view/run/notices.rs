@@ -13,6 +13,7 @@ use crate::document::{Document, FailOnAnswer, GoalOutcome, IntervalResult};
 use crate::view::cells::{interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
 use crate::visible::cut_name;
+use crate::words::fail_on::answer_words;
 
 /// The most messages of servers that are shown.
 pub(crate) const MESSAGES_MAX: usize = 5;
@@ -79,10 +80,9 @@ fn goal_words(document: &Document, goal: &GoalOutcome) -> Text {
 
 /// What `--fail-on` found.
 fn fail_on(document: &Document) -> Vec<Line> {
-    let found = document.plan.fail_on.iter().filter_map(|on| match document.answer(*on) {
-        FailOnAnswer::Yes(says) => Some(format!("{on}: {says}")),
-        FailOnAnswer::Unknown(says) => Some(format!("{on}: not known: {says}")),
-        FailOnAnswer::No => None,
+    let found = document.failures().into_iter().filter_map(|(on, answer)| {
+        let not_known = if matches!(answer, FailOnAnswer::Unknown(_)) { "not known: " } else { "" };
+        Some(format!("{on}: {not_known}{}", answer_words(&answer)?))
     });
     labelled("Fail on", Tone::Warning, found.map(Text::plain))
 }

@@ -230,7 +230,7 @@ fn agent_lost() -> Document {
     };
     let mut members: Vec<MemberResult> = (1..=3).map(member).collect();
     let why = "it said nothing for 10 s".to_owned();
-    members[1].lost = Some(LossResult { at_s: Some(1.2), why, left: false });
+    members[1].lost = Some(LossResult { at_s: Some(1.2), why, ..LossResult::default() });
     document.agents = Some(AgentsResult { lost: 1, members, ..AgentsResult::default() });
     document.status = Status::Partial;
     document.reason = Some("1 of 3 agents was lost after 1.2 s".to_owned());

@@ -22,7 +22,7 @@ pub(super) fn trust(curve: &CurveDocument) -> Option<Line> {
     let count = |is_such: &dyn Fn(&CurveRun) -> bool| runs.iter().filter(|run| is_such(run)).count();
     let is_search = curve.command == "search";
     // A search leaves out what missed its goal for the generator's sake; a curve is drawn through all runs.
-    let is_limited = |run: &CurveRun| run.is_of_generator() && !(is_search && run.met == Some(true));
+    let is_limited = |run: &CurveRun| run.is_limited_by_generator() && !(is_search && run.met == Some(true));
     let limited = count(&is_limited);
     let doubtful = |run: &CurveRun| !run.trust && !is_limited(run);
     let tail = count(&|run| doubtful(run) && run.reliable == ReliableFigures::P50);
@@ -71,7 +71,7 @@ fn doubts(tail: usize, whole: usize) -> Option<String> {
 /// The greatest rate or level up to which the generator was the limit of no run; `None` where it was that of the least.
 fn reliable_up_to(curve: &CurveDocument) -> Option<String> {
     let runs = sorted(curve);
-    let run = runs.iter().take_while(|run| !run.is_of_generator()).last()?;
+    let run = runs.iter().take_while(|run| !run.is_limited_by_generator()).last()?;
     match level_of(curve) {
         Some(of) => Some(level(run, of)),
         None => place(run).is_finite().then(|| format!("{}/s", rounded_up(place(run)))),
@@ -139,7 +139,7 @@ fn recovery(overload: &CurveOverload) -> String {
 /// that begins.
 fn of_curve(curve: &CurveDocument) -> Option<String> {
     let runs = sorted(curve);
-    if runs.iter().any(|run| run.is_of_generator()) {
+    if runs.iter().any(|run| run.is_limited_by_generator()) {
         return commonest(&runs);
     }
     let last = runs.last()?;
@@ -168,7 +168,7 @@ fn of_curve(curve: &CurveDocument) -> Option<String> {
 
 /// The cause for which the generator was most often the limit.
 fn commonest(runs: &[&CurveRun]) -> Option<String> {
-    let limited: Vec<&CurveRun> = runs.iter().copied().filter(|run| run.is_of_generator()).collect();
+    let limited: Vec<&CurveRun> = runs.iter().copied().filter(|run| run.is_limited_by_generator()).collect();
     let kind = |run: &CurveRun| run.cause.as_ref().map(std::mem::discriminant::<Cause>);
     let count = |run: &&CurveRun| limited.iter().filter(|other| kind(other) == kind(run)).count();
     let run = limited.iter().copied().max_by_key(count)?;

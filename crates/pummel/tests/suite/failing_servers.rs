@@ -8,10 +8,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::common::flat;
+use crate::common::{Nobody, Serve, flat, until};
 use crate::unkind::Moment::{Measuring, WarmUp};
 use crate::unkind::{
-    Host, Nobody, OVER, PUMMEL, Upset, Victim, peer, run, say, say_for_ever, start, upset, wait_until,
+    Host, OVER, PUMMEL, Upset, end, peer, run, say, say_for_ever, serve_alone, start, upset,
+    wait_until_measuring,
 };
 use rustix::net::{AddressFamily, SocketType};
 use rustix::process::Signal;
@@ -30,8 +31,8 @@ fn reconnects(mode: &str) -> bool {
 fn a_server_that_is_not_there_is_named_with_the_reason() {
     let nobody = Nobody::new();
     for mode in MODES {
-        let ended = run(&nobody.address, &format!("-t 1s {mode}"));
-        ended.assert_partial(Duration::ZERO, &nobody.address);
+        let ended = run(&nobody.address.to_string(), &format!("-t 1s {mode}"));
+        ended.assert_partial(Duration::ZERO, &nobody.address.to_string());
         assert!(ended.reason().contains("Connection refused"), "{}", ended.reason());
         assert_eq!(ended.number("/connections/open"), 0);
         run("/nonexistent/socket", &format!("-t 1s {mode}"))
@@ -66,10 +67,10 @@ fn a_server_that_lets_nobody_in_is_given_up_after_the_timeout() {
 
 #[test]
 fn a_server_that_closes_at_once_ends_the_run_or_is_asked_again_with_pauses() {
-    let victim = Victim::start("--fault refuse");
+    let server = Serve::start("--fault refuse");
     for mode in MODES {
-        let ended = run(&victim.address, &format!("-t 1s {mode} --no-load"));
-        ended.assert_partial(SECOND, &victim.address);
+        let ended = run(&server.name, &format!("-t 1s {mode} --no-load"));
+        ended.assert_partial(SECOND, &server.name);
         // Ten clients that waited 10, 20, 40, ... ms in between have not come back hundreds of times.
         assert!(ended.number("/connections/reconnected") < 200, "{ended:?}");
     }
@@ -96,23 +97,23 @@ fn a_fault_in_the_middle_of_a_run_is_counted_and_named() {
             // Who waits no longer than this calls a server gone that the machine kept from its work for half of it.
             let timeout = if expected.is_some() { "300ms" } else { "5s" };
             let begin = move || {
-                let victim = Victim::start(&format!("--fault {fault}"));
-                let running = start(&victim.address, &format!("{words} --timeout {timeout} {mode}"));
-                (victim, running)
+                let server = Serve::start(&format!("--fault {fault}"));
+                let running = start(&server.name, &format!("{words} --timeout {timeout} {mode}"));
+                (server, running)
             };
             (mode, expected, begin, begin())
         });
-        for (mode, expected, begin, (mut victim, running)) in runs {
-            let mut ended = running.end();
+        for (mode, expected, begin, (mut server, running)) in runs {
+            let mut ended = end(running);
             // Where the machine kept the server from its work for longer than the timeout, nothing was stored, and no run began.
             for _ in 0..5 {
                 if !ended.reason().contains("records was stored") {
                     break;
                 }
                 let (again, running) = begin();
-                (victim, ended) = (again, running.end());
+                (server, ended) = (again, end(running));
             }
-            drop(victim);
+            drop(server);
             match expected {
                 Some(reason) => ended.assert_partial(SECOND, reason),
                 None => ended.assert_complete(SECOND),
@@ -128,7 +129,7 @@ fn a_fault_in_the_middle_of_a_run_is_counted_and_named() {
 #[test]
 fn a_server_that_dies_while_it_is_measured_leaves_a_report() {
     for mode in MODES {
-        let Upset { time, ended, address } = upset(2 * SECOND, Measuring, mode, |_, victim| victim.kill());
+        let Upset { time, ended, address } = upset(2 * SECOND, Measuring, mode, Serve::kill);
         ended.assert_partial(time, &address);
         assert!(ended.number("/totals/completed") > 0, "{mode}");
     }
@@ -137,7 +138,7 @@ fn a_server_that_dies_while_it_is_measured_leaves_a_report() {
 #[test]
 fn a_server_that_dies_while_it_is_warmed_up_leaves_a_report() {
     for mode in MODES {
-        let Upset { time, ended, address } = upset(SECOND, WarmUp, mode, |_, victim| victim.kill());
+        let Upset { time, ended, address } = upset(SECOND, WarmUp, mode, Serve::kill);
         ended.assert_partial(time + SECOND, &address);
         assert_eq!(ended.number("/totals/completed"), 0, "{mode}");
     }
@@ -146,11 +147,11 @@ fn a_server_that_dies_while_it_is_warmed_up_leaves_a_report() {
 #[test]
 fn a_server_that_dies_while_it_is_loaded_leaves_a_report() {
     for mode in ["-c 10 -T 2", "-c 1 --rate 2k"] {
-        let mut victim = Victim::start("");
-        let running = start(&victim.address, &format!("-t 1s --records 100m {mode}"));
-        victim.wait_for("cmd_set", 1_000);
-        victim.kill();
-        let ended = running.end();
+        let mut server = Serve::start("");
+        let running = start(&server.name, &format!("-t 1s --records 100m {mode}"));
+        server.wait_for("cmd_set", 1_000);
+        server.kill();
+        let ended = end(running);
         ended.assert_partial(SECOND, "lost and not replaced");
         assert!(ended.number("/load/stored") > 0);
     }
@@ -163,42 +164,42 @@ fn a_server_that_never_comes_back_ends_a_run_that_no_clock_ends() {
         ("--records 50 -n 1g -c 10 -T 2 --reconnect", "cmd_get"),
     ];
     let runs = rows.map(|(words, counter)| {
-        let mut victim = Victim::start_alone();
-        let running = start(&victim.address, words);
-        victim.wait_for(counter, 1_000);
-        victim.kill();
+        let mut server = serve_alone();
+        let running = start(&server.name, words);
+        server.wait_for(counter, 1_000);
+        server.kill();
         running
     });
     for running in runs {
-        running.end().assert_partial(12 * SECOND, "lost and not replaced");
+        end(running).assert_partial(12 * SECOND, "lost and not replaced");
     }
 }
 
 #[test]
 fn a_server_that_freezes_for_good_answers_no_more_in_any_phase() {
     for mode in MODES {
-        let freeze = |victim: &mut Victim| victim.signal(Signal::STOP);
-        let Upset { time, ended, .. } = upset(2 * SECOND, Measuring, mode, |_, victim| freeze(victim));
+        let freeze = |server: &mut Serve| server.process.signal(Signal::STOP);
+        let Upset { time, ended, .. } = upset(2 * SECOND, Measuring, mode, freeze);
         ended.assert_partial(time, "did not answer for the last");
         let words = format!("--timeout 500ms {mode}");
-        let Upset { time, ended, .. } = upset(SECOND, WarmUp, &words, |_, victim| freeze(victim));
+        let Upset { time, ended, .. } = upset(SECOND, WarmUp, &words, freeze);
         ended.assert_partial(time + SECOND, "nothing completed");
     }
-    let victim = Victim::start("");
-    let running = start(&victim.address, "-t 2s --records 100m -c 10 -T 2");
-    victim.wait_for("cmd_set", 1_000);
-    victim.signal(Signal::STOP);
-    running.end().assert_partial(2 * SECOND, "lost and not replaced");
+    let server = Serve::start("");
+    let running = start(&server.name, "-t 2s --records 100m -c 10 -T 2");
+    server.wait_for("cmd_set", 1_000);
+    server.process.signal(Signal::STOP);
+    end(running).assert_partial(2 * SECOND, "lost and not replaced");
 }
 
 #[test]
 fn a_server_that_is_frozen_from_the_start_is_given_up() {
-    let victim = Victim::start("");
-    victim.signal(Signal::STOP);
+    let server = Serve::start("");
+    server.process.signal(Signal::STOP);
     let runs = ["-t 2s -c 1", "-t 2s -c 10 -d 16 --rate 2k -T 2", "-n 1m -c 2"]
-        .map(|words| start(&victim.address, words));
+        .map(|words| start(&server.name, words));
     for running in runs {
-        running.end().assert_partial(2 * SECOND, "longer than the timeout");
+        end(running).assert_partial(2 * SECOND, "longer than the timeout");
     }
 }
 
@@ -206,10 +207,10 @@ fn a_server_that_is_frozen_from_the_start_is_given_up() {
 fn a_server_that_was_frozen_for_a_second_is_waited_for() {
     for mode in MODES {
         let Upset { time, ended, .. } =
-            upset(2 * SECOND, Measuring, &format!("--timeout 20s {mode}"), |_, victim| {
-                victim.signal(Signal::STOP);
+            upset(2 * SECOND, Measuring, &format!("--timeout 20s {mode}"), |server| {
+                server.process.signal(Signal::STOP);
                 std::thread::sleep(SECOND);
-                victim.signal(Signal::CONT);
+                server.process.signal(Signal::CONT);
             });
         ended.assert_complete(time);
         assert_eq!(ended.number("/totals/errors"), 0, "{mode}");
@@ -219,10 +220,10 @@ fn a_server_that_was_frozen_for_a_second_is_waited_for() {
 #[test]
 fn a_server_that_comes_back_is_gone_on_with() {
     for mode in MODES.into_iter().filter(|mode| reconnects(mode)) {
-        let Upset { time, ended, .. } = upset(3 * SECOND, Measuring, mode, |_, victim| {
-            victim.kill();
-            *victim = Victim::start_at(&victim.address, "");
-            victim.wait_for("cmd_get", 1);
+        let Upset { time, ended, .. } = upset(3 * SECOND, Measuring, mode, |server| {
+            server.kill();
+            *server = Serve::start_at(&server.name, "");
+            server.wait_for("cmd_get", 1);
         });
         ended.assert_complete(time);
         assert!(ended.number("/connections/lost") > 0, "{mode}");
@@ -271,8 +272,8 @@ fn replies_that_are_cut_for_ever_are_timeouts() {
 
 #[test]
 fn what_cannot_be_written_is_said_before_anything_is_sent() {
-    let victim = Victim::start("");
-    let before = victim.counter("total_connections");
+    let server = Serve::start("");
+    let before = server.connect().stats().get("total_connections");
     let folder = tempfile::tempdir().expect("a folder");
     let plain = folder.path().join("plain");
     fs::write(&plain, "").expect("written");
@@ -280,24 +281,24 @@ fn what_cannot_be_written_is_said_before_anything_is_sent() {
     for flag in ["--json", "--csv", "--hdr", "--samples"] {
         for path in ["/nonexistent/r", "/dev/full", through_a_file.to_str().expect("UTF-8"), "/"] {
             // A protocol that is left open would be asked for first.
-            let server = ["run", "-s", &victim.address, "--protocol", "text"];
+            let server = ["run", "-s", &server.name, "--protocol", "text"];
             let output = pummel(&[&server[..], &["-t", "1s", flag, path]].concat());
             let errors = text(&output.stderr);
             assert_eq!(output.status.code(), Some(1), "{flag} {path}: {errors}");
             assert!(errors.contains("cannot write") && errors.contains(path), "{flag} {path}: {errors}");
         }
     }
-    assert_eq!(victim.counter("total_connections"), before + 1, "only this question");
+    assert_eq!(server.connect().stats().get("total_connections"), before + 1, "only this question");
 }
 
 #[test]
 fn too_few_descriptors_are_said_and_a_soft_limit_is_raised() {
-    let victim = Victim::start("");
-    let before = victim.counter("total_connections");
+    let server = Serve::start("");
+    let before = server.connect().stats().get("total_connections");
     let limited = |limit: &str| {
         let line = format!(
             "{limit}; exec {PUMMEL} run -s {} --protocol text -t 100ms -c 100 --records 100",
-            victim.address
+            server.name
         );
         Command::new("sh").args(["-c", &line]).output().expect("a shell")
     };
@@ -305,7 +306,7 @@ fn too_few_descriptors_are_said_and_a_soft_limit_is_raised() {
     assert_eq!(output.status.code(), Some(1));
     let errors = text(&output.stderr);
     assert!(errors.contains("100 connections need 1") && errors.contains("ulimit -Hn"), "{errors}");
-    assert_eq!(victim.counter("total_connections"), before + 1, "only this question");
+    assert_eq!(server.connect().stats().get("total_connections"), before + 1, "only this question");
     let output = limited("ulimit -Sn 64");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(!text(&output.stderr).contains("limit"), "{}", text(&output.stderr));
@@ -313,10 +314,10 @@ fn too_few_descriptors_are_said_and_a_soft_limit_is_raised() {
 
 #[test]
 fn clients_that_come_and_go_are_as_many_as_there_are_descriptors() {
-    let victim = Victim::start("");
+    let server = Serve::start("");
     let line = format!(
         "ulimit -Sn 64 && ulimit -Hn 64; exec {PUMMEL} run -s {} -t 2s -c 1000 --conn-rate 100k --no-load --quiet",
-        victim.address
+        server.name
     );
     let output = Command::new("sh").args(["-c", &line]).output().expect("a shell");
     assert_eq!(output.status.code(), Some(1));
@@ -333,7 +334,7 @@ fn clients_that_come_and_go_are_as_many_as_there_are_descriptors() {
 fn a_server_that_is_not_there_is_not_knocked_at_without_a_pause() {
     let nobody = Nobody::new();
     for births in ["--calls-per-connection 1", "--conn-rate 100k"] {
-        let ended = run(&nobody.address, &format!("-t 1s -c 10 --no-load {births}"));
+        let ended = run(&nobody.address.to_string(), &format!("-t 1s -c 10 --no-load {births}"));
         ended.assert_partial(SECOND, "Connection refused");
         // Ten clients that wait 10, 20, 40, ... ms in between; those who begin late make fewer attempts.
         let begun = ended.number("/connections/churn/clients");
@@ -343,24 +344,24 @@ fn a_server_that_is_not_there_is_not_knocked_at_without_a_pause() {
 
 #[test]
 fn what_this_machine_has_not_is_refused() {
-    let victim = Victim::start("");
-    let output = pummel(&["run", "-s", &victim.address, "-t", "100ms", "--cpus", "0,1023"]);
+    let server = Serve::start("");
+    let output = pummel(&["run", "-s", &server.name, "-t", "100ms", "--cpus", "0,1023"]);
     assert_eq!(output.status.code(), Some(2));
     let errors = text(&output.stderr);
     assert!(errors.contains("'1023' for '--cpus'") && errors.contains("expected CPUs"), "{errors}");
     // An address for documentation (RFC 5737), which no machine has.
-    run(&victim.address, "-t 100ms --source 192.0.2.1").assert_partial(SECOND, "not one of this machine");
-    let ended = run(&victim.address, "-t 300ms -T 16 -c 32 --rate 1k --records 100");
+    run(&server.name, "-t 100ms --source 192.0.2.1").assert_partial(SECOND, "not one of this machine");
+    let ended = run(&server.name, "-t 300ms -T 16 -c 32 --rate 1k --records 100");
     ended.assert_complete(SECOND);
 }
 
 #[test]
 fn nobody_has_to_listen() {
-    let victim = Victim::start("");
+    let server = Serve::start("");
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("r.json");
     let shell = |rest: &str| {
-        let server = &victim.address;
+        let server = &server.name;
         let line = format!(
             "{PUMMEL} run -s {server} -t 300ms --interval 50ms --records 100 --json {} {rest}",
             json.display()
@@ -384,8 +385,8 @@ fn nobody_has_to_listen() {
 #[test]
 fn a_limit_of_file_sizes_is_an_error_and_leaves_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
-    let victim = Victim::start("");
-    let server = &victim.address;
+    let server = Serve::start("");
+    let server = &server.name;
     // In blocks of 1,024 bytes: there is room neither for the check before the run nor, with more, for the result.
     for (blocks, options) in [(8, "-t 100ms"), (70, "-t 500ms --interval 10ms")] {
         let line = format!(
@@ -406,8 +407,8 @@ fn a_limit_of_file_sizes_is_an_error_and_leaves_no_file() {
 
 #[test]
 fn what_cannot_be_printed_is_an_error_whatever_it_is() {
-    let victim = Victim::start("");
-    let server = &victim.address;
+    let server = Serve::start("");
+    let server = &server.name;
     let measured = format!("-s {server} -t 100ms --records 100");
     let programs = [
         format!("run {measured}"),
@@ -439,9 +440,9 @@ fn what_cannot_be_printed_is_an_error_whatever_it_is() {
 
 #[test]
 fn a_load_that_fails_ends_the_run_and_one_that_fails_in_part_is_said() {
-    let victim = Victim::start("");
+    let server = Serve::start("");
     let words = "-t 1s -c 2 -T 2 --records 20";
-    let ended = run(&victim.address, &format!("{words} --value-size 2m --allow-partial-load"));
+    let ended = run(&server.name, &format!("{words} --value-size 2m --allow-partial-load"));
     ended.assert_partial(
         Duration::ZERO,
         "none of 20 records was stored: the server said \"SERVER_ERROR object too large",
@@ -449,15 +450,15 @@ fn a_load_that_fails_ends_the_run_and_one_that_fails_in_part_is_said() {
     assert_eq!(ended.number("/totals/requests"), 0);
     assert_eq!((ended.number("/load/errors"), ended.number("/load/stored")), (20, 0));
     let sizes = "--value-size weighted:10-10@0.5,2000000-2000000@0.5";
-    let ended = run(&victim.address, &format!("{words} {sizes}"));
+    let ended = run(&server.name, &format!("{words} {sizes}"));
     ended.assert_partial(
         SECOND,
         " of 20 records were not stored: the server said \"SERVER_ERROR object too large",
     );
     assert!(ended.number("/totals/completed") > 0);
-    run(&victim.address, &format!("{words} {sizes} --allow-partial-load")).assert_complete(SECOND);
-    victim.signal(Signal::STOP);
-    let ended = run(&victim.address, &format!("{words} --timeout 300ms"));
+    run(&server.name, &format!("{words} {sizes} --allow-partial-load")).assert_complete(SECOND);
+    server.process.signal(Signal::STOP);
+    let ended = run(&server.name, &format!("{words} --timeout 300ms"));
     ended.assert_partial(SECOND, "none of 20 records was stored");
     assert_eq!(ended.number("/totals/requests"), 0);
 }
@@ -476,17 +477,17 @@ fn an_interrupt_at_any_moment_leaves_a_report() {
     ];
     for mode in modes {
         for (words, counter, frozen) in moments {
-            let victim = Victim::start("");
-            let mut running = start(&victim.address, &format!("{words} {mode}"));
-            victim.wait_for(counter, 100);
+            let server = Serve::start("");
+            let mut running = start(&server.name, &format!("{words} {mode}"));
+            server.wait_for(counter, 100);
             if frozen {
-                victim.signal(Signal::STOP);
+                server.process.signal(Signal::STOP);
             }
-            assert!(running.process.try_wait().expect("it is our child").is_none(), "{words} {mode}");
+            assert!(!running.has_ended(), "{words} {mode}");
             let interrupted = std::time::Instant::now();
-            running.signal(Signal::INT);
-            let ended = running.end();
-            assert_eq!(ended.status, Some(130), "{words} {mode}: {}", ended.err);
+            running.process.signal(Signal::INT);
+            let ended = end(running);
+            assert_eq!(ended.status, 130, "{words} {mode}: {}", ended.err);
             assert!(interrupted.elapsed() < OVER, "{words} {mode}");
             assert_eq!(ended.reason(), "interrupted");
             assert!(ended.out.contains("INTERRUPTED"), "{}", ended.out);
@@ -500,35 +501,35 @@ fn an_interrupt_while_connections_are_opened_or_answers_are_waited_for_leaves_a_
     // too late for it, or hold the server when all is answered.
     const IN_TIME: Duration = Duration::from_millis(1_400);
     let in_time = (0..10).find_map(|_| {
-        let victim = Victim::start("");
-        let running = start(&victim.address, "-t 500ms --interval 50ms --records 50 -c 4 --timeout 30s");
-        running.wait_until_measuring();
-        victim.signal(Signal::STOP);
+        let server = Serve::start("");
+        let running = start(&server.name, "-t 500ms --interval 50ms --records 50 -c 4 --timeout 30s");
+        wait_until_measuring(&running);
+        server.process.signal(Signal::STOP);
         // In the drain or just before it.
         std::thread::sleep(SECOND / 2);
-        running.signal(Signal::INT);
-        let ended = (running.started.elapsed() < IN_TIME).then(|| running.end())?;
+        running.process.signal(Signal::INT);
+        let ended = (running.started.elapsed() < IN_TIME).then(|| end(running))?;
         (ended.number("/totals/unfinished") > 0).then_some(ended)
     });
     let ended = in_time.expect("one of ten interrupts comes in time");
-    assert_eq!(ended.status, Some(130));
+    assert_eq!(ended.status, 130);
     ended.assert_in_time(SECOND);
 }
 
 #[test]
 fn a_terminal_that_goes_away_leaves_a_report_however_often_it_says_so() {
-    let victim = Victim::start("");
+    let server = Serve::start("");
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("r.json");
     // The process that runs the tests may have been told to outlive the terminal.
     let mut process = Command::new("env")
-        .args(["--default-signal=HUP", PUMMEL, "run", "-s", victim.address.as_str(), "--json"])
+        .args(["--default-signal=HUP", PUMMEL, "run", "-s", server.name.as_str(), "--json"])
         .arg(&json)
         .args(["-t", "20s", "--records", "50", "-c", "4", "--timeout", "30s", "--quiet"])
         .stdout(Stdio::null())
         .spawn()
         .expect("env is there");
-    victim.wait_for("cmd_get", 100);
+    server.wait_for("cmd_get", 100);
     for _ in 0..2 {
         let pid = rustix::process::Pid::from_child(&process);
         rustix::process::kill_process(pid, Signal::HUP).expect("it is our child");
@@ -541,10 +542,10 @@ fn a_terminal_that_goes_away_leaves_a_report_however_often_it_says_so() {
 
 #[test]
 fn who_is_to_outlive_the_terminal_does() {
-    let victim = Victim::start("");
+    let server = Serve::start("");
     let line = format!(
         "trap '' HUP; {PUMMEL} run -s {} -t 300ms --records 50 --quiet & kill -HUP $!; wait $!",
-        victim.address
+        server.name
     );
     let output = Command::new("bash").args(["-c", &line]).output().expect("a shell");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -552,12 +553,12 @@ fn who_is_to_outlive_the_terminal_does() {
 
 #[test]
 fn a_result_that_may_not_become_so_large_is_said_and_the_report_is_there() {
-    let victim = Victim::start("");
+    let server = Serve::start("");
     let folder = tempfile::tempdir().expect("a folder");
     // 128 KiB are enough for the probe, and not for so many requests.
     let line = format!(
         "ulimit -f 128; exec {PUMMEL} run -s {} -n 20k --records 50 --samples {}",
-        victim.address,
+        server.name,
         folder.path().join("samples").display()
     );
     let output = Command::new("bash").args(["-c", &line]).output().expect("a shell");
@@ -569,30 +570,30 @@ fn a_result_that_may_not_become_so_large_is_said_and_the_report_is_there() {
 
 #[test]
 fn a_second_interrupt_ends_at_once() {
-    let victim = Victim::start("");
-    let mut running = start(&victim.address, "-t 20s --interval 50ms --records 50 -c 4 --timeout 30s");
-    running.wait_until_measuring();
-    victim.signal(Signal::STOP);
-    running.signal(Signal::INT);
+    let server = Serve::start("");
+    let mut running = start(&server.name, "-t 20s --interval 50ms --records 50 -c 4 --timeout 30s");
+    wait_until_measuring(&running);
+    server.process.signal(Signal::STOP);
+    running.process.signal(Signal::INT);
     // The same signal again at once would be the same wish.
-    wait_until("it ends", || {
-        running.signal(Signal::INT);
-        running.process.try_wait().expect("it is our child").is_some()
+    until("its end", || {
+        running.process.signal(Signal::INT);
+        running.has_ended().then_some(())
     });
 }
 
 #[test]
 fn a_signal_that_comes_twice_at_once_is_one_wish_and_ends_the_process_after_its_report() {
-    let victim = Victim::start("");
+    let server = Serve::start("");
     for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
-        let running = start(&victim.address, "-t 20s --interval 50ms --records 50 -c 4 --timeout 30s");
-        running.wait_until_measuring();
+        let running = start(&server.name, "-t 20s --interval 50ms --records 50 -c 4 --timeout 30s");
+        wait_until_measuring(&running);
         // As GNU timeout does, which tells the process and then its group.
         for _ in 0..2 {
-            running.signal(signal);
+            running.process.signal(signal);
         }
-        let ended = running.end();
-        assert_eq!(ended.status, Some(status), "{}", ended.err);
+        let ended = end(running);
+        assert_eq!(ended.status, status, "{}", ended.err);
         assert!(ended.out.contains("INTERRUPTED"), "{}", ended.out);
         assert_eq!((ended.reason(), ended.number("/exit")), ("interrupted", status as u64));
     }
@@ -600,13 +601,13 @@ fn a_signal_that_comes_twice_at_once_is_one_wish_and_ends_the_process_after_its_
 
 #[test]
 fn a_loop_of_a_shell_ends_with_the_run_that_is_interrupted() {
-    let victim = Victim::start("");
+    let server = Serve::start("");
     let folder = tempfile::tempdir().expect("a folder");
     let (json, ran) = (folder.path().join("r.json"), folder.path().join("ran"));
     let line = format!(
         "for n in 1 2 3; do echo $n >> {}; {PUMMEL} run -s {} -t 20s --records 50 --quiet --interval 50ms --json {}; done",
         ran.display(),
-        victim.address,
+        server.name,
         json.display()
     );
     // A process group of its own, as a terminal has it for what runs in its foreground, and where interrupts are not ignored,
@@ -616,7 +617,7 @@ fn a_loop_of_a_shell_ends_with_the_run_that_is_interrupted() {
         .stdout(Stdio::null())
         .spawn()
         .expect("bash");
-    wait_until("something is measured", || json.exists());
+    until("a result", || json.exists().then_some(()));
     let group = rustix::process::Pid::from_child(&shell);
     rustix::process::kill_process_group(group, Signal::INT).expect("it is our group");
     assert_eq!(shell.wait().expect("it is our child").signal(), Some(Signal::INT.as_raw()));
@@ -655,14 +656,14 @@ const NONSENSE: &[(&str, &[&str])] = &[
 
 #[test]
 fn nonsense_is_refused_and_nothing_is_sent() {
-    let victim = Victim::start("");
-    let before = victim.counter("total_connections");
+    let server = Serve::start("");
+    let before = server.connect().stats().get("total_connections");
     for (flag, values) in NONSENSE {
         for value in *values {
             let joined = format!("{flag}={value}");
             let mut words = vec!["run", &joined];
             if !["--server", "--plan"].contains(flag) {
-                words.extend(["-s", &victim.address]);
+                words.extend(["-s", &server.name]);
             }
             let output = pummel(&words);
             let errors = text(&output.stderr);
@@ -671,14 +672,14 @@ fn nonsense_is_refused_and_nothing_is_sent() {
             assert!(errors.contains(&format!("'{value}'")), "{joined}: {errors}");
         }
     }
-    assert_eq!(victim.counter("total_connections"), before + 1, "only this question");
+    assert_eq!(server.connect().stats().get("total_connections"), before + 1, "only this question");
 }
 
 #[test]
 fn small_and_large_numbers_do_what_they_say() {
-    let victim = Victim::start("");
+    let server = Serve::start("");
     let complete = |words: &str, requests: Option<u64>| {
-        let ended = run(&victim.address, &format!("{words} --timeout 20s"));
+        let ended = run(&server.name, &format!("{words} --timeout 20s"));
         ended.assert_complete(2 * SECOND);
         if let Some(requests) = requests {
             assert_eq!(ended.number("/totals/completed"), requests, "{words}");
@@ -703,16 +704,16 @@ fn small_and_large_numbers_do_what_they_say() {
 
 #[test]
 fn the_earlier_of_time_and_number_ends_a_run_and_both_complete_it() {
-    let victim = Victim::start("");
-    let ended = run(&victim.address, "-t 1s -n 1m --rate 200 -c 2 --records 50 --arrivals constant");
+    let server = Serve::start("");
+    let ended = run(&server.name, "-t 1s -n 1m --rate 200 -c 2 --records 50 --arrivals constant");
     ended.assert_complete(SECOND);
     assert_eq!(ended.number("/totals/requests"), 200);
 }
 
 #[test]
 fn an_overload_is_counted_and_ends_in_time() {
-    let victim = Victim::start("--service-time 5ms");
-    let ended = run(&victim.address, "-t 1s -c 2 --rate 100k --arrivals constant --records 50");
+    let server = Serve::start("--service-time 5ms");
+    let ended = run(&server.name, "-t 1s -c 2 --rate 100k --arrivals constant --records 50");
     ended.assert_in_time(SECOND);
     assert_eq!(ended.number("/totals/requests"), 100_000);
     assert!(ended.number("/totals/unsent") > 90_000);
@@ -720,9 +721,9 @@ fn an_overload_is_counted_and_ends_in_time() {
 
 #[test]
 fn a_refusal_of_the_server_is_told_in_its_words() {
-    let victim = Victim::start("");
+    let server = Serve::start("");
     let ended =
-        run(&victim.address, "-n 20 -c 2 --records 4 --value-size 3m --mix set:1 --no-load --timeout 10s");
+        run(&server.name, "-n 20 -c 2 --records 4 --value-size 3m --mix set:1 --no-load --timeout 10s");
     ended.assert_partial(SECOND, "SERVER_ERROR object too large for cache");
     assert_eq!(ended.errors("set", "server"), 20);
 }

@@ -5,7 +5,7 @@ use pummel_logic::merge::Merge as _;
 use pummel_logic::plan::{Depth, Plan};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, SECOND};
-use pummel_measure::little::{Little, little};
+use pummel_measure::littles_law::{Little, little};
 use pummel_testserver::ServerConfig;
 
 use crate::peer::SharedServer;
