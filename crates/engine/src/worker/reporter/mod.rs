@@ -597,6 +597,7 @@ mod tests {
             times_servers: false,
             sampling: None,
             seed: 7,
+            shards: None,
         };
         let intervals = std::array::from_fn(|_| Box::new(Interval::new([[Verb::Get]]).of_worker(3)));
         (WorkerReporter::new(MessageSender::new(3, sender, spares), intervals, options), messages, spare)
