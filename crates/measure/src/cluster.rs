@@ -1,4 +1,4 @@
-//! What a run saw of the cluster whose nodes it asked.
+//! Observations of the cluster whose nodes a run asked.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct Shard {
     pub outages: Vec<Outage>,
 }
 
-/// What a run saw of its cluster, beside the replies to its requests.
+/// Observations of a run's cluster, beside the replies to its requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterSeen {

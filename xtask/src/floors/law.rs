@@ -36,8 +36,17 @@ const LOGIC: &[&str] = &[
     "client",
 ];
 
-const ENGINE: &[&str] =
-    &["sys", "clock", "backend", "resolve", "backend::tls worker", "side_connections", "evidence", "run"];
+const ENGINE: &[&str] = &[
+    "sys",
+    "clock",
+    "backend",
+    "resolve",
+    "backend::tls cluster::published worker",
+    "side_connections",
+    "cluster",
+    "evidence",
+    "run",
+];
 
 const FLEET: &[&str] = &["agent::proto launch", "program", "agent", "controller"];
 

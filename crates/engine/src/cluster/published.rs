@@ -26,7 +26,7 @@ pub struct Published {
     generation: AtomicU64,
     topology: Mutex<Topology>,
     wishes: Mutex<Wishes>,
-    /// Whether each node failed to take a connection, or lost one, and has answered nothing since.
+    /// Flag of each node: it failed to take a connection, or lost one, and has answered nothing since.
     down: Box<[AtomicBool]>,
     /// The shards of the first map.
     shards: Arc<ShardOfSlot>,

@@ -20,7 +20,7 @@ use crate::resolve::Server;
 /// Longest wait after which the thread looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the refreshes of a run came to.
+/// Results of the refreshes of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refreshes {
     /// Answers that were received.
@@ -99,9 +99,9 @@ pub fn topology_of(
     let mut nodes = known.clone();
     let before = nodes.len();
     let mut map = SlotMap::of(reply, &mut nodes);
-    for number in before..nodes.len() {
+    for (number, server) in servers.iter().enumerate().take(nodes.len()).skip(before) {
         let node = number as NodeNumber;
-        if !servers[number].join(&nodes.name(node).to_string(), permits) {
+        if !server.join(&nodes.name(node).to_string(), permits) {
             map = without(map, node);
         }
     }

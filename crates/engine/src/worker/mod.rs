@@ -45,7 +45,7 @@ use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::events::handle;
 use crate::worker::expiry::{finds_late, give_up_late};
-use crate::worker::outside::Outside;
+use crate::worker::outside::{Outside, end_waiting};
 use crate::worker::population::{ChurnLimits, ChurnPhase, Population};
 use crate::worker::reporter::WorkerReporter;
 pub(crate) use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
@@ -71,7 +71,7 @@ pub struct Worker<C, B> {
     backend: B,
     population: Population,
     state: WorkerState<C>,
-    /// What is looked at in each turn beside the connections; `None` where there is nothing.
+    /// Sources beside the connections, looked at in each turn; `None` where there are none.
     outside: Option<Box<Outside>>,
     /// Follows the changes of the rate; `None` if the rate is not changed by hand.
     follower: Option<Box<Follower>>,
@@ -82,7 +82,7 @@ pub struct Worker<C, B> {
 pub struct WorkerParts {
     /// The clients, with all that they need.
     pub setup: WorkerSetup,
-    /// What is looked at in each turn beside the connections.
+    /// Sources beside the connections, looked at in each turn.
     pub outside: Outside,
     /// The rate that the clients follow; `None` keeps the rate of their schedules.
     pub steered: Option<Arc<SteeredRate>>,
@@ -326,7 +326,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 population.end_session(state, slot, now);
             }
         }
-        state.end_waiting(now);
+        end_waiting(state, now);
         state.reporter.abandon(false);
         let missing = population.end_phase(state, backend, over);
         state.await_closed();

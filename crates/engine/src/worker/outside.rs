@@ -1,4 +1,4 @@
-//! What reaches a worker beside the events of its connections: the requests of a trace, and new maps of a cluster.
+//! Sources of a worker beside the events of its connections: the requests of a trace, and new maps of a cluster.
 
 use std::sync::Arc;
 
@@ -9,6 +9,8 @@ use pummel_logic::time::Nanos;
 use crate::backend::Backend;
 use crate::cluster::published::Published;
 use crate::worker::feed::RowFeed;
+use crate::worker::load_model::Resident;
+use crate::worker::replies::Replies;
 use crate::worker::state::WorkerState;
 
 /// The sources of a worker beside its connections. Each is looked at once in a turn.
@@ -112,4 +114,21 @@ fn note_member<C: Codec>(
         entry.client.leave(lane);
         state.reset(slot, backend);
     }
+}
+
+/// Ends the requests of a cluster's clients that were sent and wait to be sent again, since the phase is over.
+pub fn end_waiting<C: Codec>(state: &mut WorkerState<C>, now: Nanos) {
+    if state.maker.cluster().is_none() {
+        return;
+    }
+    for number in 0..state.entries.len() {
+        let slot = state.lanes.slot_of(number, 0);
+        while let Some(whole) = state.entries[number].client.take_waiting(now) {
+            let client = &mut state.entries[number].client;
+            let mut replies =
+                Replies::<Resident<false>>::new(slot, 0, client, &mut state.maker, &mut state.reporter);
+            replies.finish_resent(&whole.answer(), whole.message());
+        }
+    }
+    state.reporter.note_redirects(&mut state.maker);
 }

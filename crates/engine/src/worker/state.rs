@@ -18,7 +18,6 @@ use crate::resolve::Server;
 use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::lane_slots::LaneSlots;
-use crate::worker::load_model::Resident;
 use crate::worker::opening::Openings;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::reporter::WorkerReporter;
@@ -431,23 +430,6 @@ impl<C: Codec> WorkerState<C> {
         if self.maker.cluster().is_some() {
             self.entries.iter_mut().for_each(|entry| entry.client.end_redirects());
         }
-    }
-
-    /// Ends the requests of a cluster's clients that were sent and wait to be sent again.
-    pub fn end_waiting(&mut self, now: Nanos) {
-        if self.maker.cluster().is_none() {
-            return;
-        }
-        for number in 0..self.entries.len() {
-            while let Some(whole) = self.entries[number].client.take_waiting(now) {
-                let slot = self.lanes.slot_of(number, 0);
-                let client = &mut self.entries[number].client;
-                let mut replies =
-                    Replies::<Resident<false>>::new(slot, 0, client, &mut self.maker, &mut self.reporter);
-                replies.finish_resent(&whole.answer(), whole.message());
-            }
-        }
-        self.reporter.note_redirects(&mut self.maker);
     }
 
     /// Closes the connection in `slot`, whatever its state is, and forgets its failures.

@@ -5,7 +5,6 @@ use pummel_logic::plan::cluster::REDIRECTS;
 use pummel_logic::plan::{ClusterOptions, Rewrite, Route};
 use pummel_logic::time::Nanos;
 
-use crate::native::options::RouteName;
 use crate::values;
 use crate::values::ValueError;
 
@@ -54,8 +53,8 @@ impl ClusterArgs {
         }
     }
 
-    /// The route of a plan whose command line has this one.
-    pub fn route(&self, typed: RouteName) -> Route {
-        if self.cluster { Route::Cluster } else { typed.route() }
+    /// The route of a plan whose command line names this one otherwise.
+    pub fn route(&self, otherwise: Route) -> Route {
+        if self.cluster { Route::Cluster } else { otherwise }
     }
 }

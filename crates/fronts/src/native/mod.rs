@@ -586,7 +586,7 @@ fn base(
     Ok(Plan {
         schema: SCHEMA,
         servers: servers(target, inputs)?,
-        route: target.cluster.route(target.route),
+        route: target.cluster.route(target.route.route()),
         cluster: target.cluster.options(),
         protocol,
         transport: if target.udp { Transport::Udp } else { Transport::Stream },

@@ -3,8 +3,7 @@
 //! A slot with a redirected request takes no other request of the same client until that one has ended: under the new map a later
 //! request would overtake it. Requests of other slots pass.
 
-use std::collections::VecDeque;
-
+use super::cluster_requests::{Held, Redirected};
 use super::lane_set::LaneState;
 use super::next::{Next, NextRequest};
 use super::split::WholeAnswer;
@@ -14,58 +13,14 @@ use crate::cluster::hops::{Attempt, Hops, NextHop};
 use crate::cluster::redirect::read_redirect;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::{Origin, Ticket};
-use crate::protocol::{Fault, Op, Outcome, Verb};
+use crate::protocol::{Op, Outcome, Verb};
 use crate::time::{NEVER, Nanos};
-use crate::unsent::Unsent;
 use crate::workload::cache_counts::CacheCounts;
 use crate::workload::request::{CheckState, RequestMaker};
 use crate::workload::value::Version;
 
 /// Most bytes that are kept of a node's words until the request that they are about has ended.
 const WORDS_MAX_BYTES: usize = 256;
-
-/// The requests of a client of a cluster that have not found their node.
-#[derive(Debug, Default)]
-pub(super) struct ClusterRequests {
-    /// Requests that were sent, and whose reply did not end them, in the order of their first replies.
-    redirected: Vec<Redirected>,
-    /// Requests that were never sent, in the order in which they came. Each has a slot.
-    held: VecDeque<Held>,
-    /// Place in `held` before which no request can be sent until something changes.
-    looked_at: usize,
-    /// Time since which the client knows that requests of a slot need not wait for a redirected one any more.
-    freed_at: Nanos,
-    /// The phase is over: no request is sent again.
-    is_over: bool,
-}
-
-/// A request that was sent, and whose reply did not end it.
-#[derive(Debug)]
-struct Redirected {
-    /// The request as it was asked first.
-    ticket: Ticket,
-    first_sent: Nanos,
-    /// The lane that a reply named; `None` where the owner of the slot decides.
-    lane: Option<Lane>,
-    /// Whether `ASKING` goes before the request.
-    asking: bool,
-    hops: Hops,
-    /// Time from which on the request is sent again.
-    wake_at: Nanos,
-    /// The lane on which the request is outstanding again.
-    under_way: Option<Lane>,
-    /// The last error, with the node's words.
-    fault: Fault,
-    words: Box<[u8]>,
-}
-
-/// A request that was never sent.
-#[derive(Debug)]
-struct Held {
-    request: NextRequest,
-    due: Nanos,
-    ready: Nanos,
-}
 
 /// Next step of a client whose requests have not found their nodes.
 enum Step {
@@ -109,64 +64,6 @@ impl Way {
             (Way::Never, _) | (_, Way::Never) => Way::Never,
             _ => Way::Later,
         }
-    }
-}
-
-impl Redirected {
-    /// Whether the ticket of a resent request is that of this one.
-    fn is(&self, ticket: &Ticket) -> bool {
-        let own = &self.ticket;
-        (own.index, own.key, own.verb, own.due, own.place)
-            == (ticket.index, ticket.key, ticket.verb, ticket.due, ticket.place)
-    }
-}
-
-impl ClusterRequests {
-    /// Forgets the phase before.
-    pub(super) fn clear(&mut self) {
-        *self = ClusterRequests::default();
-    }
-
-    /// Lets the held requests be looked at again, after a change of lanes, of the map, or of what they wait for.
-    pub(super) fn look_again(&mut self) {
-        self.looked_at = 0;
-    }
-
-    /// Lets the requests that wait to be sent again be sent at once, since the map is another one.
-    fn end_waits(&mut self) {
-        self.look_again();
-        self.redirected.iter_mut().for_each(|redirected| redirected.wake_at = 0);
-    }
-
-    /// Whether a redirected request keeps others of its slot waiting.
-    fn is_blocked(&self, place: Place) -> bool {
-        self.redirected.iter().any(|redirected| redirected.ticket.place == place)
-    }
-
-    /// Whether the redirected request at this place is not to be sent over `lane` yet, since an earlier one of its slot waits,
-    /// or is under way elsewhere.
-    fn is_behind(&self, at: usize, lane: Lane) -> bool {
-        let place = self.redirected[at].ticket.place;
-        let mut before = self.redirected[..at].iter().filter(|other| other.ticket.place == place);
-        before.any(|other| other.under_way != Some(lane))
-    }
-
-    /// Removes the held request at this place, whose slot the caller uses or frees.
-    fn take_held(&mut self, at: usize) -> Option<Held> {
-        self.looked_at = at;
-        self.held.remove(at)
-    }
-
-    /// Hands over the requests that were due before `until` and were never sent.
-    pub(super) fn take_unsent(&mut self, until: Nanos, mut unsent: impl FnMut(Unsent)) {
-        self.looked_at = 0;
-        self.held.retain(|held| {
-            let is_due = held.due < until;
-            if is_due {
-                unsent(Unsent { verb: held.request.verb, requests: 1, estimated: 0 });
-            }
-            !is_due
-        });
     }
 }
 

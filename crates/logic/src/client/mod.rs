@@ -8,6 +8,7 @@ mod answers;
 mod cache_answers;
 mod churning;
 mod cluster;
+mod cluster_requests;
 mod draws;
 mod follow_ups;
 mod lane_set;

@@ -1,6 +1,6 @@
 //! The requests of one client that are under way: the slots that they take, those that wait for a slot, and those that lanes share.
 
-use super::cluster::ClusterRequests;
+use super::cluster_requests::ClusterRequests;
 use super::follow_ups::FollowUps;
 use super::slots::Slots;
 use super::split::{Splits, WholeAnswer};

@@ -1,5 +1,5 @@
-//! The cluster as one worker sees it: the map and the nodes that were published last, and what replies and losses have taught
-//! it since.
+//! The cluster as one worker sees it: the map and the nodes that were published last, with later changes that replies and lost
+//! connections show.
 
 use super::hops::HopLimits;
 use super::map::SlotMap;
@@ -15,17 +15,17 @@ const FAILED_LATELY_NS: Nanos = 100 * MILLISECOND;
 crate::counters! {
     /// The replies of nodes that redirected requests or made them wait, and what became of those requests.
     pub struct RedirectCounts {
-        /// Replies `MOVED`.
+        /// Number of replies `MOVED`.
         pub moved: u64,
-        /// Replies `ASK`.
+        /// Number of replies `ASK`.
         pub ask: u64,
-        /// Replies `TRYAGAIN`.
+        /// Number of replies `TRYAGAIN`.
         pub tryagain: u64,
-        /// Replies `CLUSTERDOWN` and `MASTERDOWN`.
+        /// Number of replies `CLUSTERDOWN` and `MASTERDOWN`.
         pub clusterdown: u64,
-        /// Replies `LOADING`.
+        /// Number of replies `LOADING`.
         pub loading: u64,
-        /// Replies `READONLY`.
+        /// Number of replies `READONLY`.
         pub readonly: u64,
         /// Reads that were repeated because their connection was lost before the reply came.
         pub lost_reads: u64,

@@ -1,0 +1,112 @@
+//! The requests of one client of a cluster that have not found their node: those that were redirected, and those that were never sent.
+
+use std::collections::VecDeque;
+
+use super::next::NextRequest;
+use crate::client::route::{Lane, Place};
+use crate::cluster::hops::Hops;
+use crate::connection::inflight::Ticket;
+use crate::protocol::Fault;
+use crate::time::Nanos;
+use crate::unsent::Unsent;
+
+/// The requests of a client of a cluster that have not found their node.
+#[derive(Debug, Default)]
+pub(super) struct ClusterRequests {
+    /// Requests that were sent, and whose reply did not end them, in the order of their first replies.
+    pub(super) redirected: Vec<Redirected>,
+    /// Requests that were never sent, in the order in which they came. Each has a slot.
+    pub(super) held: VecDeque<Held>,
+    /// Place in `held` before which no request can be sent until something changes.
+    pub(super) looked_at: usize,
+    /// Time since which the client knows that requests of a slot need not wait for a redirected one any more.
+    pub(super) freed_at: Nanos,
+    /// The phase is over: no request is sent again.
+    pub(super) is_over: bool,
+}
+
+/// A request that was sent, and whose reply did not end it.
+#[derive(Debug)]
+pub(super) struct Redirected {
+    /// The request as it was asked first.
+    pub(super) ticket: Ticket,
+    pub(super) first_sent: Nanos,
+    /// The lane that a reply named; `None` where the owner of the slot decides.
+    pub(super) lane: Option<Lane>,
+    /// Whether `ASKING` goes before the request.
+    pub(super) asking: bool,
+    pub(super) hops: Hops,
+    /// Time from which on the request is sent again.
+    pub(super) wake_at: Nanos,
+    /// The lane on which the request is outstanding again.
+    pub(super) under_way: Option<Lane>,
+    /// The last error, with the node's words.
+    pub(super) fault: Fault,
+    pub(super) words: Box<[u8]>,
+}
+
+/// A request that was never sent.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) request: NextRequest,
+    pub(super) due: Nanos,
+    pub(super) ready: Nanos,
+}
+
+impl Redirected {
+    /// Whether the ticket of a resent request is that of this one.
+    pub(super) fn is(&self, ticket: &Ticket) -> bool {
+        let own = &self.ticket;
+        (own.index, own.key, own.verb, own.due, own.place)
+            == (ticket.index, ticket.key, ticket.verb, ticket.due, ticket.place)
+    }
+}
+
+impl ClusterRequests {
+    /// Forgets the phase before.
+    pub(super) fn clear(&mut self) {
+        *self = ClusterRequests::default();
+    }
+
+    /// Lets the held requests be looked at again, after a change of lanes, of the map, or of what they wait for.
+    pub(super) fn look_again(&mut self) {
+        self.looked_at = 0;
+    }
+
+    /// Lets the requests that wait to be sent again be sent at once, since the map is another one.
+    pub(super) fn end_waits(&mut self) {
+        self.look_again();
+        self.redirected.iter_mut().for_each(|redirected| redirected.wake_at = 0);
+    }
+
+    /// Whether a redirected request keeps others of its slot waiting.
+    pub(super) fn is_blocked(&self, place: Place) -> bool {
+        self.redirected.iter().any(|redirected| redirected.ticket.place == place)
+    }
+
+    /// Whether the redirected request at this place is not to be sent over `lane` yet, since an earlier one of its slot waits,
+    /// or is under way elsewhere.
+    pub(super) fn is_behind(&self, at: usize, lane: Lane) -> bool {
+        let place = self.redirected[at].ticket.place;
+        let mut before = self.redirected[..at].iter().filter(|other| other.ticket.place == place);
+        before.any(|other| other.under_way != Some(lane))
+    }
+
+    /// Removes the held request at this place, whose slot the caller uses or frees.
+    pub(super) fn take_held(&mut self, at: usize) -> Option<Held> {
+        self.looked_at = at;
+        self.held.remove(at)
+    }
+
+    /// Hands over the requests that were due before `until` and were never sent.
+    pub(super) fn take_unsent(&mut self, until: Nanos, mut unsent: impl FnMut(Unsent)) {
+        self.looked_at = 0;
+        self.held.retain(|held| {
+            let is_due = held.due < until;
+            if is_due {
+                unsent(Unsent { verb: held.request.verb, requests: 1, estimated: 0 });
+            }
+            !is_due
+        });
+    }
+}
