@@ -1,21 +1,17 @@
 //! The options of `serve` that make it a cluster of several nodes, and change that cluster with time.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use pummel_fronts::values::{ValueError, count_within, time};
 use pummel_logic::client::route::crc16::SLOTS;
-use pummel_logic::time::Nanos;
+use pummel_logic::time::{Nanos, seconds};
 use pummel_testserver::{CLUSTER_NODES_MAX, ClusterConfig, ClusterFault, Endpoint, NodeAddress};
 
 use super::listen::Listen;
 
 /// The host name of nodes that listen at an address without one.
 const HOST_NAME: &str = "localhost";
-
-/// The words of `--endpoint`.
-const ENDPOINTS: [&str; 5] = ["ip", "name", "?", "empty", "null"];
 
 /// A cluster of several nodes, and its changes with time.
 #[derive(Args, Clone, Debug, Default)]
@@ -27,32 +23,44 @@ pub struct ClusterArgs {
     pub cluster: Option<usize>,
 
     /// At this time after the start slot SLOT begins to move to the next node, key by key: ASK for absent keys, TRYAGAIN for keys
-    /// on both sides; a second later it has moved, and MOVED. May be repeated, as all times of a cluster
+    /// on both sides; a second later it has moved, and MOVED. May be repeated
     #[arg(long, value_name = "SLOT@TIME", value_parser = migration, requires = "cluster", allow_hyphen_values = true)]
     pub migrate: Vec<ClusterFault>,
 
-    /// At this time after the start node N, counted from 1, gives its slots and its items to the next node, and answers MOVED
+    /// At this time after the start node N, counted from 1, gives its slots and its items to the next node, and answers MOVED.
+    /// May be repeated
     #[arg(long, value_name = "N@TIME", value_parser = demotion, requires = "cluster", allow_hyphen_values = true)]
     pub demote: Vec<ClusterFault>,
 
     /// At this time after the start node N, counted from 1, closes its port and its connections. A second later the next node has
-    /// its slots and its items; until then the others answer MOVED to the dead node
+    /// its slots and its items; until then the others answer MOVED to the dead node. May be repeated
     #[arg(long, value_name = "N@TIME", value_parser = death, requires = "cluster", allow_hyphen_values = true)]
     pub kill: Vec<ClusterFault>,
 
-    /// Between these times after the start all nodes answer CLUSTERDOWN to commands with keys
+    /// Between these times after the start all nodes answer CLUSTERDOWN to commands with keys. May be repeated
     #[arg(long, value_name = "TIME..TIME", value_parser = down, requires = "cluster", allow_hyphen_values = true)]
     pub clusterdown: Vec<ClusterFault>,
 
-    /// How CLUSTER SLOTS, MOVED and ASK name the nodes: by address, by host name (that of --listen, or else localhost), by a question
-    /// mark as where the name is not set, by an empty word, or by null
-    #[arg(long, value_name = "FORM", value_parser = endpoints(), default_value = "ip", requires = "cluster")]
-    pub endpoint: String,
+    /// How CLUSTER SLOTS, MOVED and ASK name the nodes
+    #[arg(long, value_enum, value_name = "FORM", default_value = "ip", requires = "cluster")]
+    pub endpoint: EndpointForm,
 }
 
-/// The parser of `--endpoint`.
-fn endpoints() -> impl TypedValueParser<Value = String> {
-    PossibleValuesParser::new(ENDPOINTS)
+/// How the nodes of a cluster are named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum EndpointForm {
+    /// By their addresses
+    #[default]
+    Ip,
+    /// By the host name of --listen, or else localhost
+    Name,
+    /// By a question mark, as where the host name is not set
+    #[value(name = "?")]
+    Unset,
+    /// By an empty word, which means the host that was asked
+    Empty,
+    /// By null, which means the same
+    Null,
 }
 
 /// A number of nodes.
@@ -121,11 +129,11 @@ impl ClusterArgs {
         }
         let accepted = "expected a node of the cluster, counted from 1, and a time";
         self.demote.iter().chain(&self.kill).find_map(|fault| match *fault {
-            ClusterFault::Demote { node, .. } if node >= nodes => {
-                Some(("--demote", format!("{}@...", node + 1), accepted))
+            ClusterFault::Demote { node, at_ns } if node >= nodes => {
+                Some(("--demote", format!("{}@{}s", node + 1, seconds(at_ns)), accepted))
             }
-            ClusterFault::Kill { node, .. } if node >= nodes => {
-                Some(("--kill", format!("{}@...", node + 1), accepted))
+            ClusterFault::Kill { node, at_ns } if node >= nodes => {
+                Some(("--kill", format!("{}@{}s", node + 1, seconds(at_ns)), accepted))
             }
             _ => None,
         })
@@ -146,12 +154,12 @@ impl ClusterArgs {
         let faults = [&self.migrate, &self.demote, &self.kill, &self.clusterdown];
         ClusterConfig {
             nodes: addresses.iter().map(address).collect(),
-            endpoint: match &*self.endpoint {
-                "name" => Endpoint::Name(host_name(listen)),
-                "?" => Endpoint::Unset,
-                "empty" => Endpoint::Empty,
-                "null" => Endpoint::Null,
-                _ => Endpoint::Ip,
+            endpoint: match self.endpoint {
+                EndpointForm::Ip => Endpoint::Ip,
+                EndpointForm::Name => Endpoint::Name(host_name(listen)),
+                EndpointForm::Unset => Endpoint::Unset,
+                EndpointForm::Empty => Endpoint::Empty,
+                EndpointForm::Null => Endpoint::Null,
             },
             faults: faults.into_iter().flatten().copied().collect(),
         }
@@ -175,7 +183,7 @@ fn last_port(address: &str, nodes: usize) -> Option<u16> {
 fn host_name(listen: &Listen) -> String {
     let text = listen.to_string();
     let host = host_and_port(&text).map_or(HOST_NAME, |(host, _)| host);
-    let is_name = !host.starts_with('[') && host.parse::<std::net::IpAddr>().is_err();
+    let is_name = !host.starts_with('[') && host.parse::<IpAddr>().is_err();
     if is_name { host.to_owned() } else { HOST_NAME.to_owned() }
 }
 

@@ -383,6 +383,20 @@ mod tests {
     }
 
     #[test]
+    fn a_listener_that_retires_refuses_clients_and_keeps_its_port() {
+        let listener = Listener::open(&Listen::Tcp("127.0.0.1:0".to_owned())).expect("a free port");
+        let address = listener.socket_address().expect("it is one of TCP").expect("it is bound");
+        TcpStream::connect(address).expect("it listens");
+        let held = listener.retire().expect("the port is free").expect("it has a port");
+        let refused = TcpStream::connect(address).expect_err("nobody listens");
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(
+            rustix::net::getsockname(&held).map(SocketAddr::try_from).expect("it is bound"),
+            Ok(address)
+        );
+    }
+
+    #[test]
     fn places_to_listen_are_addresses_with_ports_or_paths() {
         for good in ["127.0.0.1:0", "[::1]:11211", "localhost:80", "/tmp/socket"] {
             assert_eq!(good.parse::<Listen>().unwrap().to_string(), good);

@@ -133,6 +133,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = values::count_above_zero, allow_hyphen_values = true)]
     pub max_requests: Option<u64>,
 
+    /// The cluster that the server is.
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
@@ -208,9 +209,8 @@ pub fn serve(args: ServeArgs, service_time: Option<Dist>) -> Result<(), ServeErr
         requests_max: args.max_requests,
     };
     let server = SocketServer::new(server, listeners, accounts, bounds, args.wait)?;
-    for line in server.addresses() {
-        announce(&line).map_err(|cause| ServeError::new("cannot say where the server listens", cause))?;
-    }
+    announce(&server.addresses())
+        .map_err(|cause| ServeError::new("cannot say where the server listens", cause))?;
     server.run()
 }
 
@@ -287,11 +287,12 @@ impl ServeArgs {
     }
 }
 
-/// Prints an address at once: the program that started the server may wait for it.
-fn announce(address: &str) -> io::Result<()> {
+/// Prints the addresses at once, and all together: the program that started the server may wait for the first one alone.
+fn announce(addresses: &[String]) -> io::Result<()> {
     sys::check_stdout()?;
+    let lines: String = addresses.iter().map(|address| format!("listening on {address}\n")).collect();
     let mut out = io::stdout().lock();
-    writeln!(out, "listening on {address}")?;
+    out.write_all(lines.as_bytes())?;
     out.flush()
 }
 

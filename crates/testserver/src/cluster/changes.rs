@@ -20,9 +20,10 @@ pub(crate) struct Migration {
     /// The node that owns the slot afterwards.
     pub(super) target: usize,
     begun: Nanos,
-    /// The keys that are still at the source, and the number of keys at the beginning. Those keys move evenly over the time of the
-    /// migration; no new ones come, since the source sends clients with absent keys to the target.
+    /// The keys that are still at the source. They move evenly over the time of the migration, a single one in its middle. No new
+    /// ones come, since the source sends clients with absent keys to the target.
     keys: VecDeque<Vec<u8>>,
+    /// Number of keys at the beginning.
     keys_at_begin: usize,
 }
 
@@ -163,7 +164,7 @@ impl Migration {
     /// Moves the keys whose time has come.
     fn move_keys(&mut self, nodes: &mut [Node], now: Nanos) {
         let elapsed_ns = now.saturating_sub(self.begun).min(HANDOVER_NS);
-        let moved = (self.keys_at_begin as u64 * elapsed_ns / HANDOVER_NS) as usize;
+        let moved = ((self.keys_at_begin as u64 * elapsed_ns + HANDOVER_NS / 2) / HANDOVER_NS) as usize;
         while self.keys_at_begin - self.keys.len() < moved
             && let Some(key) = self.keys.pop_front()
         {
