@@ -23,10 +23,9 @@ pub(super) struct ServerSession {
     pub(super) is_asking: bool,
 }
 
-/// A node of the server: its items, its figures and its commands.
+/// The figures and the commands of a node of the server.
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) store: Store,
     pub(super) gauges: Gauges,
     pub(super) calls: Calls,
 }

@@ -105,7 +105,8 @@ pub struct ServerConfig {
 pub struct Server {
     dialect: Dialect,
     login: Option<ServerLogin>,
-    /// One node, or those of the cluster.
+    /// The items of each node; a server by itself is one node.
+    stores: Vec<Store>,
     nodes: Vec<Node>,
     cluster: Option<Cluster>,
     faults: Faults,
@@ -203,19 +204,22 @@ impl Server {
     /// A server that starts at `now`.
     pub fn new(config: ServerConfig, now: Nanos) -> Server {
         let faults = Faults::new(&config.faults, config.seed);
-        let node = || {
+        let store = || {
             let mut store = Store::new(config.limits, faults.expiry, config.unix_ns_at_zero);
             // memcached counts its listening socket among all connections.
             store.counts.total_connections = 1;
-            let gauges =
-                Gauges { started: now, unix_ns_at_zero: config.unix_ns_at_zero, connections: 0, requests: 0 };
-            Node { store, gauges, calls: Calls::default() }
+            store
         };
+        let gauges =
+            Gauges { started: now, unix_ns_at_zero: config.unix_ns_at_zero, connections: 0, requests: 0 };
         let cluster = config.cluster.map(|cluster| Cluster::new(cluster, now));
-        let nodes = (0..cluster.as_ref().map_or(1, Cluster::nodes)).map(|_| node()).collect();
+        let count = cluster.as_ref().map_or(1, Cluster::nodes);
+        let stores = (0..count).map(|_| store()).collect();
+        let nodes = (0..count).map(|_| Node { gauges, calls: Calls::default() }).collect();
         Server {
             dialect: config.dialect,
             login: config.login,
+            stores,
             nodes,
             cluster,
             faults,
@@ -243,7 +247,7 @@ impl Server {
     pub fn accept_at(&mut self, listener: usize) -> ServerConnection {
         let node = if self.cluster.is_some() { listener } else { 0 };
         self.connections += 1;
-        self.nodes[node].store.counts.total_connections += 1;
+        self.stores[node].counts.total_connections += 1;
         self.nodes[node].gauges.connections += 1;
         let connection = self.connections;
         if self.faults.refuse {
@@ -266,8 +270,8 @@ impl Server {
             connection.ending = Some(Ending::Reset);
             return;
         }
-        self.nodes[node].store.counts.bytes_read += bytes.len() as u64;
-        let item_max_bytes = self.nodes[node].store.limits().item_max_bytes;
+        self.stores[node].counts.bytes_read += bytes.len() as u64;
+        let item_max_bytes = self.stores[node].limits().item_max_bytes;
         let mut input = bytes;
         let ServerConnection { session, parser, replies, ending, .. } = connection;
         while ending.is_none() {
@@ -299,7 +303,7 @@ impl Server {
 
     /// Takes in that the first `count` of the due bytes were sent at `at`.
     pub fn handle_sent(&mut self, connection: &mut ServerConnection, count: usize, at: Nanos) {
-        self.nodes[connection.node()].store.counts.bytes_written += count as u64;
+        self.stores[connection.node()].counts.bytes_written += count as u64;
         if let Some(next_byte) = &mut connection.next_byte {
             *next_byte = at + SLOW_BYTE_GAP_NS;
         }
@@ -332,7 +336,7 @@ impl Server {
     /// Makes the changes of the cluster that are due by `now`.
     pub fn advance(&mut self, now: Nanos) {
         let Some(cluster) = &mut self.cluster else { return };
-        cluster.advance(&mut self.nodes, now);
+        cluster.advance(&mut self.stores, now);
         for (kind, detail) in cluster.take_made() {
             self.note_fault(kind, 0, 0, None, detail);
         }
@@ -345,12 +349,12 @@ impl Server {
 
     /// The counters, with the meaning of memcached's `stats`; in a cluster those of the first node.
     pub fn counts(&self) -> &StoreCounts {
-        &self.nodes[0].store.counts
+        &self.stores[0].counts
     }
 
     /// Store of the server; in a cluster that of the first node.
     pub fn store(&mut self) -> &mut Store {
-        &mut self.nodes[0].store
+        &mut self.stores[0]
     }
 
     /// The copies that are sent to the peer.
@@ -361,7 +365,7 @@ impl Server {
     /// Begins to copy to a peer: first all stored items, then each item when it is stored. A reply to a request that
     /// stores is held until the peer has answered the copy.
     pub fn open_peer(&mut self, now: Nanos) {
-        let Node { store, gauges, .. } = &mut self.nodes[0];
+        let (store, gauges) = (&mut self.stores[0], self.nodes[0].gauges);
         store.keep_changes();
         store.take_changes();
         self.copies.open();
@@ -373,7 +377,7 @@ impl Server {
     /// Copies what the last request stored, unless it was a copy itself. Returns the number of the copy that its reply
     /// waits for, 0 for none.
     fn copy_changes(&mut self, request: &DialectRequest<'_>) -> u64 {
-        let Node { store, gauges, .. } = &mut self.nodes[0];
+        let (store, gauges) = (&mut self.stores[0], self.nodes[0].gauges);
         let changes = store.take_changes();
         if changes.is_empty() || request.is_copy() {
             return 0;
@@ -402,7 +406,8 @@ impl Server {
         let number = self.requests;
         let verdict = self.faults.judge(number, request.silence());
         self.reply.clear();
-        let Node { store, gauges, calls } = &mut self.nodes[session.node];
+        let store = &mut self.stores[session.node];
+        let Node { gauges, calls } = &mut self.nodes[session.node];
         gauges.requests += 1;
         match verdict {
             FaultVerdict::Silence | FaultVerdict::Close => {}
@@ -499,7 +504,7 @@ impl Server {
             store::ExpiryPolicy::Early(_) => "early-expiry",
             store::ExpiryPolicy::Kept | store::ExpiryPolicy::Ignored => "ignore-expiry",
         };
-        for lapse in self.nodes[session.node].store.take_lapses() {
+        for lapse in self.stores[session.node].take_lapses() {
             let left_ns = lapse.expires as i128 - i128::from(now);
             let detail = format!("left_s={:.6}", left_ns as f64 / SECOND as f64);
             self.note_fault(kind, connection, request, Some(lapse.key), detail);

@@ -18,7 +18,7 @@ fn survives(fault: impl Fn(u64) -> String, mix: &str, is_seen: impl Fn(&Json, &T
     for at_s in MOMENTS_S {
         let cluster = Serve::start(&format!("--cluster 3 {}", fault(at_s)));
         let words = format!(
-            "run --cluster -s {} -c 4 --records 20 --mix {mix} --rate {RATE} --arrivals constant --timeout 15s -t {}s --quiet",
+            "run --cluster -s {} --protocol resp2 -c 4 --records 20 --mix {mix} --rate {RATE} --arrivals constant --timeout 15s -t {}s --quiet",
             cluster.name,
             2 * at_s
         );

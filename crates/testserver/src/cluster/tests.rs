@@ -2,7 +2,7 @@
 
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 
-use super::{ClusterConfig, ClusterFault, Endpoint, NodeAddress};
+use super::config::{ClusterConfig, ClusterFault, Endpoint, NodeAddress};
 use crate::tests::receive;
 use crate::{Dialect, Server, ServerConfig, ServerConnection, Truth};
 

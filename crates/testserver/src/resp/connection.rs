@@ -88,7 +88,7 @@ pub(super) fn hello(call: &mut Call<'_, '_, '_>) {
     call.head(b'*', 0);
 }
 
-/// How the server runs, as Redis names it.
+/// Mode of the server, as Redis names it.
 fn mode(context: &Context<'_>) -> &'static str {
     if context.cluster.is_some() { "cluster" } else { "standalone" }
 }
