@@ -1,5 +1,6 @@
 //! Context of the answer to a request: the store, the faults, the counters and the session of its connection.
 
+use super::cluster::Cluster;
 use super::contract::ServerLogin;
 use super::fault::Faults;
 use super::store::Store;
@@ -16,6 +17,17 @@ pub(super) struct ServerSession {
     pub(super) is_closing: bool,
     /// Number of the connection, from 1.
     pub(super) connection: u64,
+    /// Number of the node that the connection is to, from 0.
+    pub(super) node: usize,
+    /// Whether the connection has sent ASKING, and no command since.
+    pub(super) is_asking: bool,
+}
+
+/// The figures and the commands of a node of the server.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) gauges: Gauges,
+    pub(super) calls: Calls,
 }
 
 /// Figures of `stats` that the store does not know.
@@ -34,6 +46,8 @@ pub(super) struct Context<'c> {
     pub(super) faults: &'c mut Faults,
     pub(super) calls: &'c mut Calls,
     pub(super) session: &'c mut ServerSession,
+    /// The cluster that the node belongs to; `None` where it belongs to none.
+    pub(super) cluster: Option<&'c Cluster>,
     /// The login that connections need; `None` where they need none.
     pub(super) login: Option<&'c ServerLogin>,
     pub(super) gauges: Gauges,

@@ -103,13 +103,13 @@ impl Server {
         datagram: &[u8],
         now: Nanos,
     ) {
-        self.store.counts.bytes_read += datagram.len() as u64;
+        self.stores[0].counts.bytes_read += datagram.len() as u64;
         let Some((frame, mut input)) = Frame::decode(datagram) else { return };
         if frame.total != 1 || self.faults.refuse {
             return;
         }
         let (mut parser, mut session) = (DialectParser::new(Dialect::Text), ServerSession::default());
-        let item_max_bytes = self.store.limits().item_max_bytes;
+        let item_max_bytes = self.stores[0].limits().item_max_bytes;
         let (mut message, mut all_owed) = (Vec::new(), Vec::new());
         while let ParserStep::Request(request) = parser.next(&mut input, item_max_bytes) {
             let (verdict, owed) = self.execute(&request, &mut session, now);
@@ -145,7 +145,7 @@ impl Server {
         now: Nanos,
     ) -> Option<OutgoingDatagram<P>> {
         let datagram = queue.take_due(now)?;
-        self.store.counts.bytes_written += datagram.bytes.len() as u64;
+        self.stores[0].counts.bytes_written += datagram.bytes.len() as u64;
         for &owed in &datagram.owed {
             self.note(ended(NO_CONNECTION, owed, owed.whole.then_some(now)));
         }

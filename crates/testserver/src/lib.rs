@@ -16,6 +16,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod binary;
+mod cluster;
 mod context;
 mod contract;
 mod copies;
@@ -34,6 +35,7 @@ pub mod truth;
 
 use std::io::IoSlice;
 
+pub use cluster::{CLUSTER_NODES_MAX, ClusterConfig, ClusterFault, Endpoint, NodeAddress};
 pub use contract::{ServerLogin, VERSION};
 pub use copies::{Copies, NoPeer};
 pub use datagram_queue::{DatagramQueue, Framing, OutgoingDatagram};
@@ -44,7 +46,8 @@ pub use service::{DRIFT_FORMS, QUEUE_SERVERS_MAX, ServiceDrift};
 pub use store::{Limits, Store, StoreCounts};
 pub use truth::Note;
 
-use context::{Calls, Context, Gauges, ServerSession};
+use cluster::Cluster;
+use context::{Calls, Context, Gauges, Node, ServerSession};
 use contract::{ParserStep, Silence};
 use dialects::{DialectParser, DialectRequest};
 use fault::{FaultVerdict, Faults, SLOW_BYTE_GAP_NS, Tampering};
@@ -93,6 +96,8 @@ pub struct ServerConfig {
     pub unix_ns_at_zero: u64,
     /// Keeping of notes of requests and faults.
     pub truth: Truth,
+    /// The cluster that the server is; `None` for a server by itself.
+    pub cluster: Option<ClusterConfig>,
 }
 
 /// A server: its store, its faults, its service times, its counters.
@@ -100,11 +105,12 @@ pub struct ServerConfig {
 pub struct Server {
     dialect: Dialect,
     login: Option<ServerLogin>,
-    store: Store,
+    /// The items of each node; a server by itself is one node.
+    stores: Vec<Store>,
+    nodes: Vec<Node>,
+    cluster: Option<Cluster>,
     faults: Faults,
     service: Service,
-    gauges: Gauges,
-    calls: Calls,
     copies: Copies,
     /// Number of connections that were accepted.
     connections: u64,
@@ -164,6 +170,11 @@ impl ServerConnection {
         self.session.connection
     }
 
+    /// Number of the node that the connection is to, from 0.
+    pub fn node(&self) -> usize {
+        self.session.node
+    }
+
     /// Time at which the next byte may leave, in nanoseconds; [`NEVER`] if no reply waits.
     pub fn next_due(&self) -> Nanos {
         let due = self.replies.next_due();
@@ -193,13 +204,24 @@ impl Server {
     /// A server that starts at `now`.
     pub fn new(config: ServerConfig, now: Nanos) -> Server {
         let faults = Faults::new(&config.faults, config.seed);
-        let mut store = Store::new(config.limits, faults.expiry, config.unix_ns_at_zero);
-        // memcached counts its listening socket among all connections.
-        store.counts.total_connections = 1;
+        let store = || {
+            let mut store = Store::new(config.limits, faults.expiry, config.unix_ns_at_zero);
+            // memcached counts its listening socket among all connections.
+            store.counts.total_connections = 1;
+            store
+        };
+        let gauges =
+            Gauges { started: now, unix_ns_at_zero: config.unix_ns_at_zero, connections: 0, requests: 0 };
+        let cluster = config.cluster.map(|cluster| Cluster::new(cluster, now));
+        let count = cluster.as_ref().map_or(1, Cluster::nodes);
+        let stores = (0..count).map(|_| store()).collect();
+        let nodes = (0..count).map(|_| Node { gauges, calls: Calls::default() }).collect();
         Server {
             dialect: config.dialect,
             login: config.login,
-            store,
+            stores,
+            nodes,
+            cluster,
             faults,
             service: Service::new(
                 config.service_time,
@@ -207,13 +229,6 @@ impl Server {
                 config.service_drift,
                 config.queue_servers,
             ),
-            gauges: Gauges {
-                started: now,
-                unix_ns_at_zero: config.unix_ns_at_zero,
-                connections: 0,
-                requests: 0,
-            },
-            calls: Calls::default(),
             copies: Copies::default(),
             connections: 0,
             requests: 0,
@@ -225,15 +240,21 @@ impl Server {
 
     /// Takes in a new connection. With the fault `refuse`, [`ServerConnection::poll_close`] asks for its reset at once.
     pub fn accept(&mut self) -> ServerConnection {
+        self.accept_at(0)
+    }
+
+    /// Takes in a new connection by the listener of this number, as [`Server::accept`] does: in a cluster each node has one.
+    pub fn accept_at(&mut self, listener: usize) -> ServerConnection {
+        let node = if self.cluster.is_some() { listener } else { 0 };
         self.connections += 1;
-        self.store.counts.total_connections += 1;
-        self.gauges.connections += 1;
+        self.stores[node].counts.total_connections += 1;
+        self.nodes[node].gauges.connections += 1;
         let connection = self.connections;
         if self.faults.refuse {
             self.note_fault("refuse", connection, 0, None, String::new());
         }
         ServerConnection {
-            session: ServerSession { connection, ..ServerSession::default() },
+            session: ServerSession { connection, node, ..ServerSession::default() },
             parser: DialectParser::new(self.dialect),
             replies: OwedReplies::default(),
             ending: self.faults.refuse.then_some(Ending::Reset),
@@ -243,11 +264,18 @@ impl Server {
 
     /// Takes all of `bytes`, which arrived at `now`, and carries out the requests that they complete.
     pub fn handle_received(&mut self, connection: &mut ServerConnection, bytes: &[u8], now: Nanos) {
-        self.store.counts.bytes_read += bytes.len() as u64;
+        self.advance(now);
+        let node = connection.node();
+        if self.cluster.as_ref().is_some_and(|cluster| cluster.is_dead(node)) {
+            connection.ending = Some(Ending::Reset);
+            return;
+        }
+        self.stores[node].counts.bytes_read += bytes.len() as u64;
+        let item_max_bytes = self.stores[node].limits().item_max_bytes;
         let mut input = bytes;
         let ServerConnection { session, parser, replies, ending, .. } = connection;
         while ending.is_none() {
-            match parser.next(&mut input, self.store.limits().item_max_bytes) {
+            match parser.next(&mut input, item_max_bytes) {
                 ParserStep::Need => return,
                 ParserStep::Close => *ending = Some(Ending::Fin),
                 ParserStep::Request(request) => {
@@ -275,7 +303,7 @@ impl Server {
 
     /// Takes in that the first `count` of the due bytes were sent at `at`.
     pub fn handle_sent(&mut self, connection: &mut ServerConnection, count: usize, at: Nanos) {
-        self.store.counts.bytes_written += count as u64;
+        self.stores[connection.node()].counts.bytes_written += count as u64;
         if let Some(next_byte) = &mut connection.next_byte {
             *next_byte = at + SLOW_BYTE_GAP_NS;
         }
@@ -289,7 +317,7 @@ impl Server {
 
     /// Takes in that the connection is closed, by the peer or by the server.
     pub fn handle_closed(&mut self, connection: ServerConnection) {
-        self.gauges.connections -= 1;
+        self.nodes[connection.node()].gauges.connections -= 1;
         for owed in connection.replies.owed() {
             self.note(ended(connection.session.connection, owed, None));
         }
@@ -300,14 +328,33 @@ impl Server {
         self.requests
     }
 
-    /// The counters, with the meaning of memcached's `stats`.
-    pub fn counts(&self) -> &StoreCounts {
-        &self.store.counts
+    /// Time of the next change of the cluster; [`NEVER`] where none is to come.
+    pub fn next_change(&self) -> Nanos {
+        self.cluster.as_ref().map_or(NEVER, Cluster::next_change)
     }
 
-    /// Store of the server.
+    /// Makes the changes of the cluster that are due by `now`.
+    pub fn advance(&mut self, now: Nanos) {
+        let Some(cluster) = &mut self.cluster else { return };
+        cluster.advance(&mut self.stores, now);
+        for (kind, detail) in cluster.take_made() {
+            self.note_fault(kind, 0, 0, None, detail);
+        }
+    }
+
+    /// Takes the nodes of the cluster that died since the last call. Their connections are over, and they take no more.
+    pub fn take_died(&mut self) -> Vec<usize> {
+        self.cluster.as_mut().map_or_else(Vec::new, Cluster::take_died)
+    }
+
+    /// The counters, with the meaning of memcached's `stats`; in a cluster those of the first node.
+    pub fn counts(&self) -> &StoreCounts {
+        &self.stores[0].counts
+    }
+
+    /// Store of the server; in a cluster that of the first node.
     pub fn store(&mut self) -> &mut Store {
-        &mut self.store
+        &mut self.stores[0]
     }
 
     /// The copies that are sent to the peer.
@@ -318,24 +365,26 @@ impl Server {
     /// Begins to copy to a peer: first all stored items, then each item when it is stored. A reply to a request that
     /// stores is held until the peer has answered the copy.
     pub fn open_peer(&mut self, now: Nanos) {
-        self.store.keep_changes();
-        self.store.take_changes();
+        let (store, gauges) = (&mut self.stores[0], self.nodes[0].gauges);
+        store.keep_changes();
+        store.take_changes();
         self.copies.open();
-        for item in self.store.living(now) {
-            self.copies.push(copies::ADD, item, self.gauges.unix_ns_at_zero);
+        for item in store.living(now) {
+            self.copies.push(copies::ADD, item, gauges.unix_ns_at_zero);
         }
     }
 
     /// Copies what the last request stored, unless it was a copy itself. Returns the number of the copy that its reply
     /// waits for, 0 for none.
     fn copy_changes(&mut self, request: &DialectRequest<'_>) -> u64 {
-        let changes = self.store.take_changes();
+        let (store, gauges) = (&mut self.stores[0], self.nodes[0].gauges);
+        let changes = store.take_changes();
         if changes.is_empty() || request.is_copy() {
             return 0;
         }
         for key in changes {
-            if let Some(item) = self.store.stored(&key) {
-                self.copies.push(copies::SET, item, self.gauges.unix_ns_at_zero);
+            if let Some(item) = store.stored(&key) {
+                self.copies.push(copies::SET, item, gauges.unix_ns_at_zero);
             }
         }
         self.copies.newest()
@@ -357,17 +406,21 @@ impl Server {
         let number = self.requests;
         let verdict = self.faults.judge(number, request.silence());
         self.reply.clear();
+        let store = &mut self.stores[session.node];
+        let Node { gauges, calls } = &mut self.nodes[session.node];
+        gauges.requests += 1;
         match verdict {
             FaultVerdict::Silence | FaultVerdict::Close => {}
             FaultVerdict::Fail => request.fail(&mut self.reply),
             FaultVerdict::Serve | FaultVerdict::Garbage | FaultVerdict::Foreign | FaultVerdict::Half => {
                 let mut context = Context {
-                    store: &mut self.store,
+                    store,
                     faults: &mut self.faults,
-                    calls: &mut self.calls,
+                    calls,
                     session,
+                    cluster: self.cluster.as_ref(),
                     login: self.login.as_ref(),
-                    gauges: Gauges { requests: number, ..self.gauges },
+                    gauges: *gauges,
                     now,
                 };
                 request.answer(&mut context, &mut self.reply);
@@ -376,7 +429,7 @@ impl Server {
         if !self.reply.is_empty() {
             self.replace_reply(verdict, number, request);
         }
-        self.note_faults(verdict, session.connection, number, now);
+        self.note_faults(verdict, session, number, now);
         let whole = verdict != FaultVerdict::Half;
         let service = match verdict {
             FaultVerdict::Silence | FaultVerdict::Close => self.service.spare(),
@@ -429,7 +482,8 @@ impl Server {
         }
     }
 
-    fn note_faults(&mut self, verdict: FaultVerdict, connection: u64, request: u64, now: Nanos) {
+    fn note_faults(&mut self, verdict: FaultVerdict, session: &ServerSession, request: u64, now: Nanos) {
+        let connection = session.connection;
         let fault = match verdict {
             FaultVerdict::Serve => None,
             FaultVerdict::Fail => Some(CountedFault::ErrorEvery),
@@ -450,7 +504,7 @@ impl Server {
             store::ExpiryPolicy::Early(_) => "early-expiry",
             store::ExpiryPolicy::Kept | store::ExpiryPolicy::Ignored => "ignore-expiry",
         };
-        for lapse in self.store.take_lapses() {
+        for lapse in self.stores[session.node].take_lapses() {
             let left_ns = lapse.expires as i128 - i128::from(now);
             let detail = format!("left_s={:.6}", left_ns as f64 / SECOND as f64);
             self.note_fault(kind, connection, request, Some(lapse.key), detail);

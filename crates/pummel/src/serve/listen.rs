@@ -128,6 +128,26 @@ impl Listener {
         }
     }
 
+    /// The address of a TCP listener; `None` for a unix socket.
+    pub(super) fn socket_address(&self) -> Option<io::Result<SocketAddr>> {
+        match self {
+            Listener::Tcp(listener) => Some(listener.local_addr()),
+            Listener::Unix(..) => None,
+        }
+    }
+
+    /// Stops listening. The port of a TCP listener goes to no other process as long as the result is held; clients are refused
+    /// there.
+    pub(super) fn retire(self) -> io::Result<Option<OwnedFd>> {
+        let Some(address) = self.socket_address().transpose()? else { return Ok(None) };
+        drop(self);
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        rustix::net::sockopt::set_socket_reuseaddr(&socket, true)?;
+        rustix::net::bind(&socket, &address)?;
+        Ok(Some(socket))
+    }
+
     /// The next connection that waits, ready for use; `WouldBlock` when none does.
     pub(super) fn accept(&self, tls: Option<&Arc<ServerConfig>>) -> io::Result<ClientStream> {
         let socket = self.accept_socket()?;
@@ -360,6 +380,20 @@ mod tests {
         assert_eq!(bind_unix(&path).expect_err("it is busy").kind(), io::ErrorKind::AddrInUse);
         drop(server);
         bind_unix(&path).expect("its server is gone");
+    }
+
+    #[test]
+    fn a_listener_that_retires_refuses_clients_and_keeps_its_port() {
+        let listener = Listener::open(&Listen::Tcp("127.0.0.1:0".to_owned())).expect("a free port");
+        let address = listener.socket_address().expect("it is one of TCP").expect("it is bound");
+        TcpStream::connect(address).expect("it listens");
+        let held = listener.retire().expect("the port is free").expect("it has a port");
+        let refused = TcpStream::connect(address).expect_err("nobody listens");
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(
+            rustix::net::getsockname(&held).map(SocketAddr::try_from).expect("it is bound"),
+            Ok(address)
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod accounts;
 pub mod child;
+mod cluster_options;
 mod error;
 mod fault_options;
 mod listen;
@@ -10,6 +11,7 @@ mod server;
 
 use std::fs;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,11 +23,12 @@ use pummel_fronts::values::{self, UnreadDist, ValueError};
 use pummel_logic::dist::Dist;
 use pummel_logic::time::Nanos;
 use pummel_testserver::{
-    Dialect, Framing, Limits, QUEUE_SERVERS_MAX, Server, ServerConfig, ServerFault, ServerLogin,
-    ServiceDrift, Truth,
+    ClusterConfig, Dialect, Framing, Limits, QUEUE_SERVERS_MAX, Server, ServerConfig, ServerFault,
+    ServerLogin, ServiceDrift, Truth,
 };
 
 use accounts::Accounts;
+use cluster_options::ClusterArgs;
 pub use error::ServeError;
 pub use listen::Listen;
 use listen::Listener;
@@ -140,6 +143,10 @@ pub struct ServeArgs {
     /// End after this many requests, once their replies are sent
     #[arg(long, value_name = "N", value_parser = values::count_above_zero, allow_hyphen_values = true)]
     pub max_requests: Option<u64>,
+
+    /// The cluster that the server is.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 }
 
 const STATUSES: &str = "\
@@ -190,10 +197,11 @@ pub fn serve(args: ServeArgs, service_time: Option<Dist>) -> Result<(), ServeErr
     let accounts = args.truth.as_deref().map(|path| Accounts::create(path, &args.fault)).transpose()?;
     let login = args.login()?;
     let listeners = args.open()?;
+    let cluster = args.cluster_of(&listeners)?;
     let now = server::now();
     let server = Server::new(
         ServerConfig {
-            dialect: args.protocol,
+            dialect: if cluster.is_some() { Dialect::Resp } else { args.protocol },
             login,
             service_time,
             service_drift: args.service_drift,
@@ -203,6 +211,7 @@ pub fn serve(args: ServeArgs, service_time: Option<Dist>) -> Result<(), ServeErr
             faults: args.fault,
             unix_ns_at_zero: server::unix_ns_at_zero(),
             truth: if accounts.is_some() { Truth::Kept } else { Truth::Dropped },
+            cluster,
         },
         now,
     );
@@ -211,9 +220,8 @@ pub fn serve(args: ServeArgs, service_time: Option<Dist>) -> Result<(), ServeErr
         requests_max: args.max_requests,
     };
     let server = SocketServer::new(server, listeners, accounts, bounds, args.wait)?;
-    for line in server.addresses() {
-        announce(&line).map_err(|cause| ServeError::new("cannot say where the server listens", cause))?;
-    }
+    announce(&server.addresses())
+        .map_err(|cause| ServeError::new("cannot say where the server listens", cause))?;
     server.run()
 }
 
@@ -221,6 +229,14 @@ impl ServeArgs {
     /// Why these options cannot be followed together, where each of them could be: the option, its value, and what is
     /// accepted.
     pub fn refusal(&self) -> Option<(&'static str, String, &'static str)> {
+        if let Some(refusal) = self.cluster.refusal(&self.listen) {
+            return Some(refusal);
+        }
+        if self.cluster.cluster.is_some() && !matches!(self.protocol, Dialect::Auto | Dialect::Resp) {
+            let word = if self.protocol == Dialect::Binary { "binary" } else { "text" };
+            let accepted = "nodes of a cluster speak RESP: with --cluster expected auto or resp";
+            return Some(("--protocol", word.to_owned(), accepted));
+        }
         let Some(framing) = self.udp_framing else {
             let fault = self.fault.iter().find(|fault| fault.is_of_datagrams())?;
             let accepted = "it befalls datagrams, which there are only with --udp-framing stream or per-key";
@@ -251,11 +267,25 @@ impl ServeArgs {
             .map_err(|error| ServeError::new("cannot serve with TLS", io::Error::other(error)))
     }
 
+    /// The cluster of the nodes that listen there, where there is to be one.
+    fn cluster_of(&self, listeners: &Listeners) -> Result<Option<ClusterConfig>, ServeError> {
+        let (Some(_), Some(first)) = (self.cluster.cluster, self.listen.first()) else { return Ok(None) };
+        let addresses: io::Result<Vec<SocketAddr>> =
+            listeners.tcp.iter().filter_map(Listener::socket_address).collect();
+        let addresses =
+            addresses.map_err(|cause| ServeError::new("cannot tell where the nodes listen", cause))?;
+        Ok(Some(self.cluster.config(first, &addresses)))
+    }
+
     /// Opens everything where it listens.
     fn open(&self) -> Result<Listeners, ServeError> {
         let peer = self.peer.as_deref().map(|name| Peer::find(name, server::now())).transpose()?;
         let mut listeners = Listeners { tcp: Vec::new(), udp: Vec::new(), tls: self.tls()?, peer };
-        for listen in &self.listen {
+        let places = match (self.cluster.cluster, &*self.listen) {
+            (Some(nodes), [first]) => self.cluster.places(nodes, first),
+            _ => self.listen.clone(),
+        };
+        for listen in &places {
             let Some(framing) = self.udp_framing else {
                 listeners.tcp.push(Listener::open(listen)?);
                 continue;
@@ -268,11 +298,12 @@ impl ServeArgs {
     }
 }
 
-/// Prints an address at once: the program that started the server may wait for it.
-fn announce(address: &str) -> io::Result<()> {
+/// Prints the addresses at once, and all together: the program that started the server may wait for the first one alone.
+fn announce(addresses: &[String]) -> io::Result<()> {
     sys::check_stdout()?;
+    let lines: String = addresses.iter().map(|address| format!("listening on {address}\n")).collect();
     let mut out = io::stdout().lock();
-    writeln!(out, "listening on {address}")?;
+    out.write_all(lines.as_bytes())?;
     out.flush()
 }
 

@@ -149,7 +149,10 @@ pub(super) struct SocketServer {
     arrivals: Arrivals,
     /// Readable once a signal came; open as long as the server.
     _signals: UnixStream,
-    tcp: Vec<Listener>,
+    /// In a cluster one for each node; `None` for a node that died.
+    tcp: Vec<Option<Listener>>,
+    /// The ports of nodes that died.
+    retired: Vec<OwnedFd>,
     udp: Vec<UdpListener>,
     tls: Option<Arc<rustls::ServerConfig>>,
     peer: Option<Peer>,
@@ -210,7 +213,8 @@ impl SocketServer {
             timer,
             arrivals,
             _signals: signals,
-            tcp: listeners.tcp,
+            tcp: listeners.tcp.into_iter().map(Some).collect(),
+            retired: Vec::new(),
             udp: listeners
                 .udp
                 .into_iter()
@@ -245,6 +249,7 @@ impl SocketServer {
     pub(super) fn addresses(&self) -> Vec<String> {
         self.tcp
             .iter()
+            .flatten()
             .map(|listener| listener.address().unwrap_or_else(|error| format!("? ({error})")))
             .collect()
     }
@@ -254,6 +259,7 @@ impl SocketServer {
         let mut events = Vec::with_capacity(EVENTS_MAX);
         while self.stage != Stage::Over {
             let time = now();
+            self.advance_cluster(time);
             self.send_due(time);
             self.poll_peer(time);
             self.send_datagrams();
@@ -297,6 +303,21 @@ impl SocketServer {
         match &mut self.accounts {
             Some(accounts) => accounts.write(&mut self.server),
             None => Ok(()),
+        }
+    }
+
+    /// Makes the changes of the cluster that are due, and ends the connections of nodes that died.
+    fn advance_cluster(&mut self, time: Nanos) {
+        self.server.advance(time);
+        for node in self.server.take_died() {
+            // Where the port cannot be kept, another process may take it, as on any machine.
+            let held = self.tcp[node].take().map(Listener::retire);
+            self.retired.extend(held.and_then(|held| held.ok().flatten()));
+            for slot in 0..self.connections.len() {
+                if self.connections[slot].as_ref().is_some_and(|connection| connection.state.node() == node) {
+                    self.close(slot);
+                }
+            }
         }
     }
 
@@ -404,7 +425,8 @@ impl SocketServer {
         };
         let datagrams = self.udp.iter().map(|listener| listener.queue.next_due()).min().unwrap_or(NEVER);
         let peer = self.peer.as_ref().map_or(NEVER, Peer::next_time);
-        due.min(datagrams).min(drained).min(peer).min(self.bounds.end.unwrap_or(NEVER))
+        let change = self.server.next_change();
+        due.min(datagrams).min(drained).min(peer).min(change).min(self.bounds.end.unwrap_or(NEVER))
     }
 
     fn handle_all(&mut self, events: &mut Vec<epoll::Event>) {
@@ -476,8 +498,9 @@ impl SocketServer {
             return;
         }
         for _ in 0..EVENTS_MAX {
-            match self.tcp[listener].accept(self.tls.as_ref()) {
-                Ok(stream) => self.add(stream),
+            let Some(open) = &self.tcp[listener] else { return };
+            match open.accept(self.tls.as_ref()) {
+                Ok(stream) => self.add(stream, listener),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if out_of_descriptors(&error) => {
                     self.stop_accepting(&error);
@@ -502,7 +525,7 @@ impl SocketServer {
 
     /// Ends the events of connections that wait to be accepted.
     fn forget_listeners(&self) {
-        for listener in &self.tcp {
+        for listener in self.tcp.iter().flatten() {
             // It was added, so it can only be there, or have been taken out for want of descriptors.
             let _ = epoll::delete(&self.epoll, listener);
         }
@@ -510,13 +533,14 @@ impl SocketServer {
 
     fn start_accepting(&self) -> rustix::io::Result<()> {
         for (number, listener) in self.tcp.iter().enumerate() {
+            let Some(listener) = listener else { continue };
             epoll::add(&self.epoll, listener, EventData::new_u64(FIRST_TCP + number as u64), EventFlags::IN)?;
         }
         Ok(())
     }
 
-    fn add(&mut self, stream: ClientStream) {
-        let state = self.server.accept();
+    fn add(&mut self, stream: ClientStream, listener: usize) {
+        let state = self.server.accept_at(listener);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() - 1

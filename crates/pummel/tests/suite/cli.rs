@@ -475,7 +475,7 @@ fn words_of_other_tools_lead_to_the_options_that_stand_for_them() {
         assert_refused(words, &[tip]);
     }
     // Nothing here stands for these, and no tip is better than a wrong one.
-    for option in ["--cluster", "--sentinel", "--retries", "--statsd-host"] {
+    for option in ["--sentinel", "--retries", "--statsd-host"] {
         let refused = pummel(&["run", "-s", "a", option]);
         let errors = text(&refused.stderr);
         assert_eq!(refused.status.code(), Some(2), "{errors}");

@@ -13,6 +13,7 @@ mod changing_load;
 mod ci_examples;
 mod cli;
 mod closed_forms;
+mod clusters;
 #[allow(dead_code, reason = "some features of pummel leave parts of it unused")]
 mod common;
 mod compare;

@@ -11,6 +11,7 @@ const SHUT_OUT: &str = "NOAUTH Authentication required.";
 
 /// Carries out `request` and writes its reply.
 pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
+    let is_asking = std::mem::take(&mut context.session.is_asking);
     let words = match request.0 {
         RespRequest::Words(words) => words,
         RespRequest::TooLong => return error(TOO_LARGE, reply),
@@ -31,6 +32,13 @@ pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &m
     }
     if context.needs_login() && !matches!(command.name, "auth" | "hello" | "quit") {
         return error(SHUT_OUT, reply);
+    }
+    if let Some(cluster) = context.cluster {
+        let (node, now, store) = (context.session.node, context.now, &mut *context.store);
+        let is_present = |key: &[u8]| store.peek(key, now).is_some();
+        if let Some(refusal) = cluster.refusal(node, command.keys(words), is_asking, is_present) {
+            return error(&refusal, reply);
+        }
     }
     context.calls.count(place, command.name);
     (command.run)(&mut Call { words, context, reply });

@@ -91,6 +91,17 @@ impl<'w> Call<'_, '_, 'w> {
         self.reply.push(b"\r\n");
     }
 
+    /// Writes a text of several lines, verbatim in RESP3.
+    pub(super) fn text(&mut self, text: &str) {
+        if !self.context.session.resp3 {
+            return self.bulk(text.as_bytes());
+        }
+        self.head(b'=', text.len() + 4);
+        self.reply.push(b"txt:");
+        self.reply.push(text.as_bytes());
+        self.reply.push(b"\r\n");
+    }
+
     /// Names and values of a map, as bulk strings.
     pub(super) fn pairs(&mut self, pairs: &[(&str, &str)]) {
         pairs.iter().flat_map(|(name, value)| [name, value]).for_each(|word| self.bulk(word.as_bytes()));

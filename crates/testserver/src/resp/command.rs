@@ -1,8 +1,8 @@
 //! The commands of the built-in server: their names, their numbers of words, and their functions.
 
 use super::call::Call;
-use super::{connection, hashes, keys, strings};
-use pummel_logic::protocol::Verb;
+use super::{cluster, connection, hashes, keys, strings};
+use pummel_logic::protocol::{Keys, Verb};
 use pummel_logic::time::{MILLISECOND, SECOND};
 
 /// Command of the built-in server.
@@ -11,56 +11,80 @@ pub(super) struct RespCommand {
     pub(super) name: &'static str,
     /// Number of words with the name, as COMMAND counts them: negative for a least number.
     pub(super) arity: i32,
+    keys: KeyWords,
     pub(super) run: fn(&mut Call<'_, '_, '_>),
 }
 
-const fn command(name: &'static str, arity: i32, run: fn(&mut Call<'_, '_, '_>)) -> RespCommand {
-    RespCommand { name, arity, run }
+/// The words of a command that are keys.
+#[derive(Clone, Copy, Debug)]
+enum KeyWords {
+    None,
+    /// The first word after the name.
+    First,
+    /// All words after the name.
+    All,
+    /// The first word after the name, the third one and so on.
+    EveryOther,
+}
+
+use KeyWords::{All, EveryOther, First, None};
+
+const fn command(
+    name: &'static str,
+    arity: i32,
+    keys: KeyWords,
+    run: fn(&mut Call<'_, '_, '_>),
+) -> RespCommand {
+    RespCommand { name, arity, keys, run }
 }
 
 const COMMANDS: &[RespCommand] = &[
-    command("get", 2, strings::get),
-    command("set", -3, strings::set),
-    command("append", 3, strings::append),
-    command("auth", -2, connection::auth),
-    command("client", -2, connection::client),
-    command("command", -1, connection::command),
-    command("config", -2, connection::config),
-    command("dbsize", 1, connection::dbsize),
-    command("decr", 2, |call| strings::count(call, Verb::Decr, Some(-1))),
-    command("decrby", 3, strings::decrby),
-    command("del", -2, keys::del),
-    command("echo", 2, connection::echo),
-    command("exists", -2, keys::exists),
-    command("expire", -3, |call| keys::expire(call, SECOND, false)),
-    command("expireat", -3, |call| keys::expire(call, SECOND, true)),
-    command("flushall", -1, connection::flush),
-    command("flushdb", -1, connection::flush),
-    command("getdel", 2, strings::getdel),
-    command("getex", -2, strings::getex),
-    command("hdel", -3, hashes::hdel),
-    command("hello", -1, connection::hello),
-    command("hget", 3, hashes::hget),
-    command("hgetall", 2, hashes::hgetall),
-    command("hset", -4, hashes::hset),
-    command("incr", 2, |call| strings::count(call, Verb::Incr, Some(1))),
-    command("incrby", 3, |call| strings::count(call, Verb::Incr, call.number(2))),
-    command("info", -1, connection::info),
-    command("mget", -2, strings::mget),
-    command("mset", -3, strings::mset),
-    command("persist", 2, keys::persist),
-    command("pexpire", -3, |call| keys::expire(call, MILLISECOND, false)),
-    command("pexpireat", -3, |call| keys::expire(call, MILLISECOND, true)),
-    command("ping", -1, connection::ping),
-    command("pttl", 2, |call| keys::remaining(call, MILLISECOND)),
-    command("quit", -1, connection::quit),
-    command("select", 2, connection::select),
-    command("setex", 4, strings::setex),
-    command("setnx", 3, strings::setnx),
-    command("strlen", 2, strings::strlen),
-    command("ttl", 2, |call| keys::remaining(call, SECOND)),
-    command("type", 2, keys::kind_of),
-    command("unlink", -2, keys::del),
+    command("get", 2, First, strings::get),
+    command("set", -3, First, strings::set),
+    command("append", 3, First, strings::append),
+    command("asking", 1, None, cluster::asking),
+    command("auth", -2, None, connection::auth),
+    command("client", -2, None, connection::client),
+    command("cluster", -2, None, cluster::cluster),
+    command("command", -1, None, connection::command),
+    command("config", -2, None, connection::config),
+    command("dbsize", 1, None, connection::dbsize),
+    command("decr", 2, First, |call| strings::count(call, Verb::Decr, Some(-1))),
+    command("decrby", 3, First, strings::decrby),
+    command("del", -2, All, keys::del),
+    command("echo", 2, None, connection::echo),
+    command("exists", -2, All, keys::exists),
+    command("expire", -3, First, |call| keys::expire(call, SECOND, false)),
+    command("expireat", -3, First, |call| keys::expire(call, SECOND, true)),
+    command("flushall", -1, None, connection::flush),
+    command("flushdb", -1, None, connection::flush),
+    command("getdel", 2, First, strings::getdel),
+    command("getex", -2, First, strings::getex),
+    command("hdel", -3, First, hashes::hdel),
+    command("hello", -1, None, connection::hello),
+    command("hget", 3, First, hashes::hget),
+    command("hgetall", 2, First, hashes::hgetall),
+    command("hset", -4, First, hashes::hset),
+    command("incr", 2, First, |call| strings::count(call, Verb::Incr, Some(1))),
+    command("incrby", 3, First, |call| strings::count(call, Verb::Incr, call.number(2))),
+    command("info", -1, None, connection::info),
+    command("mget", -2, All, strings::mget),
+    command("mset", -3, EveryOther, strings::mset),
+    command("persist", 2, First, keys::persist),
+    command("pexpire", -3, First, |call| keys::expire(call, MILLISECOND, false)),
+    command("pexpireat", -3, First, |call| keys::expire(call, MILLISECOND, true)),
+    command("ping", -1, None, connection::ping),
+    command("pttl", 2, First, |call| keys::remaining(call, MILLISECOND)),
+    command("quit", -1, None, connection::quit),
+    command("readonly", 1, None, cluster::accept_in_cluster),
+    command("readwrite", 1, None, cluster::accept_in_cluster),
+    command("select", 2, None, connection::select),
+    command("setex", 4, First, strings::setex),
+    command("setnx", 3, First, strings::setnx),
+    command("strlen", 2, First, strings::strlen),
+    command("ttl", 2, First, |call| keys::remaining(call, SECOND)),
+    command("type", 2, First, keys::kind_of),
+    command("unlink", -2, All, keys::del),
 ];
 
 /// The command of that name in upper or lower case, and its place in the table.
@@ -75,5 +99,16 @@ impl RespCommand {
             exactly @ 0.. => words == exactly as usize,
             at_least => words >= at_least.unsigned_abs() as usize,
         }
+    }
+    /// The keys among the words of a call.
+    pub(super) fn keys<'w>(&self, words: Keys<'w>) -> impl Iterator<Item = &'w [u8]> + Clone + use<'w> {
+        let count = words.count();
+        let (places, step) = match self.keys {
+            None => (0..0, 1),
+            First => (1..count.min(2), 1),
+            All => (1..count, 1),
+            EveryOther => (1..count, 2),
+        };
+        places.step_by(step).map(move |place| words.key(place))
     }
 }

@@ -83,13 +83,21 @@ pub(super) fn hello(call: &mut Call<'_, '_, '_>) {
     call.integer(if resp3 { 3 } else { 2 });
     call.bulk(b"id");
     call.integer(call.context.session.connection as i64);
-    call.pairs(&[("mode", "standalone"), ("role", "master")]);
+    call.pairs(&[("mode", mode(call.context)), ("role", "master")]);
     call.bulk(b"modules");
     call.head(b'*', 0);
 }
 
+/// Mode of the server, as Redis names it.
+fn mode(context: &Context<'_>) -> &'static str {
+    if context.cluster.is_some() { "cluster" } else { "standalone" }
+}
+
 pub(super) fn select(call: &mut Call<'_, '_, '_>) {
     match call.number(1) {
+        Some(1..) if call.context.cluster.is_some() => {
+            call.error("ERR SELECT is not allowed in cluster mode")
+        }
         Some(0..DATABASES) => call.ok(),
         Some(_) => call.error("ERR DB index is out of range"),
         None => call.error(NOT_A_NUMBER),
@@ -143,6 +151,7 @@ pub(super) fn info(call: &mut Call<'_, '_, '_>) {
         }
     };
     let Context { gauges, now, .. } = *call.context;
+    let mode = mode(call.context);
     let counts = call.context.store.counts;
     let mut text = String::new();
     let mut section = |name: &str, lines: String| {
@@ -155,7 +164,9 @@ pub(super) fn info(call: &mut Call<'_, '_, '_>) {
         let uptime_s = now.saturating_sub(gauges.started) / SECOND;
         section(
             "Server",
-            format!("redis_version:{REDIS_VERSION}\r\npummel:{VERSION}\r\nuptime_in_seconds:{uptime_s}\r\n"),
+            format!(
+                "redis_version:{REDIS_VERSION}\r\npummel:{VERSION}\r\nredis_mode:{mode}\r\nuptime_in_seconds:{uptime_s}\r\n"
+            ),
         );
     }
     if wants("clients", true) {
@@ -181,15 +192,12 @@ pub(super) fn info(call: &mut Call<'_, '_, '_>) {
         };
         section("Commandstats", call.context.calls.all().map(line).collect());
     }
+    if wants("cluster", true) {
+        let is_enabled = u8::from(call.context.cluster.is_some());
+        section("Cluster", format!("cluster_enabled:{is_enabled}\r\n"));
+    }
     if wants("keyspace", true) && !call.context.store.is_empty() {
         section("Keyspace", format!("db0:keys={},expires=0,avg_ttl=0\r\n", call.context.store.len()));
     }
-    if call.context.session.resp3 {
-        call.head(b'=', text.len() + 4);
-        call.reply.push(b"txt:");
-        call.reply.push(text.as_bytes());
-        call.reply.push(b"\r\n");
-    } else {
-        call.bulk(text.as_bytes());
-    }
+    call.text(&text);
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod call;
+mod cluster;
 mod command;
 mod connection;
 mod hash;

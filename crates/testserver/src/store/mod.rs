@@ -272,6 +272,14 @@ impl Store {
         }
     }
 
+    /// Removes the living item of a key, which another store gets; no command is counted.
+    pub(super) fn take_out(&mut self, key: &[u8], now: Nanos) -> Option<StoredItem> {
+        let place = self.find(key, now)?;
+        let item = self.items[place].clone();
+        self.remove(place);
+        item
+    }
+
     /// Carries out delete.
     pub(super) fn delete(&mut self, key: &[u8], wanted: Option<u64>, now: Nanos) -> Outcome {
         match self.find(key, now) {

@@ -43,8 +43,9 @@ impl Deal {
         self.owner(slot(key)) as Lane
     }
 
+    /// The index of the server that owns a slot.
     #[inline]
-    fn owner(&self, slot: u16) -> usize {
+    pub fn owner(&self, slot: u16) -> usize {
         self.owners[self.last.partition_point(|&last| last < slot)]
     }
 }
