@@ -12,7 +12,6 @@ use pummel_logic::time::{NEVER, Nanos};
 use super::{CLUSTER_SLOTS, REPLY_MAX_BYTES, rewritten};
 use crate::backend::tls::Setup;
 use crate::resolve::{self, Server};
-use crate::run::RunError;
 use crate::side_connections::{Failure, SideConnections, SideEvent, SideOptions};
 use pummel_measure::trouble::Trouble;
 
@@ -59,16 +58,16 @@ impl<'a> SlotsQuestions<'a> {
         })
     }
 
-    /// Asks server number `number` for the map, until `goes_on` returns false. The names in the answer are those at which the nodes
-    /// are reached.
+    /// Asks server number `number` for the map; returns `None` when `goes_on` has returned false. The names in the answer are
+    /// those at which the nodes are reached.
     ///
     /// # Errors
-    /// Returns the reason why the server did not say it, and [`RunError::Interrupted`] or the error of the kernel.
+    /// Returns the error of the kernel when it refuses to wait.
     pub fn ask(
         &mut self,
         number: usize,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<Result<SlotsReply, Unanswered>, RunError> {
+    ) -> io::Result<Option<Result<SlotsReply, Unanswered>>> {
         let asked = asked_name(self.connections.server(number));
         self.connections.dial(number);
         let answer = self.await_answer(number, &asked, goes_on);
@@ -81,16 +80,14 @@ impl<'a> SlotsQuestions<'a> {
         number: usize,
         asked: &NodeName,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<Result<SlotsReply, Unanswered>, RunError> {
-        let failed = |why: String| Ok(Err(Unanswered::Failed(why)));
+    ) -> io::Result<Option<Result<SlotsReply, Unanswered>>> {
+        let failed = |why: String| Ok(Some(Err(Unanswered::Failed(why))));
         loop {
             if !goes_on() {
-                return Err(RunError::Interrupted);
+                return Ok(None);
             }
             let connections = &mut self.connections;
-            connections
-                .wait(NEVER)
-                .map_err(|error| RunError::Kernel("the cluster cannot be asked", error))?;
+            connections.wait(NEVER)?;
             while let Some((from, event)) = connections.poll() {
                 match event {
                     _ if from != number => {}
@@ -101,8 +98,8 @@ impl<'a> SlotsQuestions<'a> {
                     SideEvent::Received(_) => {
                         match read_slots_reply(connections.received(number), asked, self.options.by_ip) {
                             Ok(None) => {}
-                            Ok(Some((reply, _))) => return Ok(Ok(self.reached(reply))),
-                            Err(SlotsError::NotACluster) => return Ok(Err(Unanswered::NotACluster)),
+                            Ok(Some((reply, _))) => return Ok(Some(Ok(self.reached(reply)))),
+                            Err(SlotsError::NotACluster) => return Ok(Some(Err(Unanswered::NotACluster))),
                             Err(SlotsError::Refused(words)) => return failed(format!("said \"{words}\"")),
                             Err(SlotsError::Malformed(what)) => return failed(format!("answered {what}")),
                         }

@@ -8,7 +8,7 @@ use pummel_logic::cluster::map::SlotMap;
 use pummel_logic::cluster::nodes::{NodeNumber, NodeTable};
 use pummel_logic::cluster::view::Wish;
 
-use crate::worker::reporter::shards::ShardOfSlot;
+use pummel_logic::cluster::shards::ShardOfSlot;
 
 /// The map and the nodes that were found last.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Published {
     /// The first map of a cluster that has `nodes_max` nodes at most.
     pub fn new(topology: Topology, nodes_max: usize) -> Published {
         Published {
-            shards: Arc::new(ShardOfSlot::of(&topology.map)),
+            shards: Arc::new(ShardOfSlot::new(&topology.map)),
             down: (0..nodes_max).map(|_| AtomicBool::new(false)).collect(),
             generation: AtomicU64::new(1),
             topology: Mutex::new(topology),

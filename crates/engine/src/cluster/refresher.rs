@@ -62,7 +62,7 @@ pub fn refresh(
         let Some(node) = schedule.begin(now, &candidates) else { continue };
         let answer = questions.ask(usize::from(node), &|| !published.is_over());
         let changed = match answer {
-            Ok(Ok(reply)) => {
+            Ok(Some(Ok(reply))) => {
                 refreshes.answered += 1;
                 refreshes.unusable = reply.unusable.into();
                 let topology = topology_of(&reply, &before.nodes, servers, permits);
@@ -73,11 +73,11 @@ pub fn refresh(
                 }
                 Some(changed)
             }
-            Ok(Err(_)) => {
+            Ok(Some(Err(_))) => {
                 refreshes.failed += 1;
                 None
             }
-            Err(_) => None,
+            Ok(None) | Err(_) => None,
         };
         schedule.handle_end(clock::now(), changed);
         // A node that owns slots and is gone is replaced sooner or later.

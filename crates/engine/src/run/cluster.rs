@@ -33,6 +33,9 @@ const WAIT_NS: (Nanos, Nanos) = (SECOND, 60 * SECOND);
 /// Time for a node to take a connection while the run goes on, and to answer, in nanoseconds: another one is asked then.
 const REFRESH_NS: Nanos = 500 * MILLISECOND;
 
+/// The description of the operation when the kernel lets no node be asked.
+const CANNOT_ASK: &str = "the cluster cannot be asked for its nodes";
+
 /// The cluster of a run, before the run.
 pub(super) struct Found {
     /// The plan with the nodes of the cluster as its servers.
@@ -58,12 +61,12 @@ pub(super) fn found(run: &Run<'_>, goes_on: &dyn Fn() -> bool) -> Result<Found, 
     let handshake = Arc::new(handshake_of(plan, inputs)?);
     let wait_ns = plan.timeout_ns.clamp(WAIT_NS.0, WAIT_NS.1);
     let questions = SlotsQuestions::new(plan, Arc::clone(&servers), tls.as_ref(), handshake, wait_ns);
-    let mut questions =
-        questions.map_err(|error| RunError::Kernel("the cluster cannot be asked for its nodes", error))?;
+    let mut questions = questions.map_err(|error| RunError::Kernel(CANNOT_ASK, error))?;
     let mut failures = Vec::new();
     for number in 0..servers.len() {
         let name = servers[number].name();
-        match questions.ask(number, goes_on)? {
+        let answer = questions.ask(number, goes_on).map_err(|error| RunError::Kernel(CANNOT_ASK, error))?;
+        match answer.ok_or(RunError::Interrupted)? {
             Ok(reply) if reply.ranges.iter().all(|range| range.master.is_none()) => {
                 failures.push(format!("{name} names no node of its cluster that owns a slot and has a name"));
             }

@@ -3,7 +3,7 @@
 //! A slot with a redirected request takes no other request of the same client until that one has ended: under the new map a later
 //! request would overtake it. Requests of other slots pass.
 
-use super::cluster_requests::{Held, Redirected};
+use super::cluster_requests::{HELD_MAX, Held, Redirected};
 use super::lane_set::LaneState;
 use super::next::{Next, NextRequest};
 use super::split::WholeAnswer;
@@ -245,15 +245,16 @@ impl Client {
                     return Action::GivenUp(Box::new(self.fail(at, now)));
                 }
                 Some(Step::Late(at)) => {
-                    let held = self.under_way.cluster.as_mut().and_then(|cluster| cluster.take_held(at));
-                    self.under_way.slots.free(now);
-                    if let Some(Held { request, due, .. }) = held {
+                    if let Some(Held { request, due, .. }) = self.take_held(at) {
+                        self.free_held_slot(now);
                         return self.unsent(&request, due, maker);
                     }
                 }
                 Some(Step::Release(at)) => {
-                    let held = self.under_way.cluster.as_mut().and_then(|cluster| cluster.take_held(at));
-                    if let Some(Held { request, due, ready }) = held {
+                    if let Some(Held { request, due, ready }) = self.take_held(at) {
+                        if self.holds_without_slots() {
+                            self.under_way.slots.take();
+                        }
                         return self.ask_held(request, due, ready, now, maker);
                     }
                 }
@@ -262,7 +263,12 @@ impl Client {
             let (due, ready, request) = match self.next::<DRAWN>(now, maker) {
                 Next::Open(lane) => return self.open(lane),
                 Next::Wait(until) => return Action::Wait(until.min(self.next_parked_time(now, maker))),
-                Next::Done => return Action::Done,
+                Next::Done => {
+                    return match self.next_parked_time(now, maker) {
+                        NEVER => Action::Done,
+                        at => Action::Wait(at),
+                    };
+                }
                 Next::FollowUp { follow, ready } => {
                     self.under_way.waiting.pop_front();
                     (follow.due, ready, follow.request)
@@ -274,21 +280,44 @@ impl Client {
                     (due, ready, request)
                 }
             };
-            self.under_way.slots.take();
             match self.way_of(&request, now, maker) {
-                Way::Open(opened) => return self.ask_now(request, due, ready.max(opened), maker),
-                Way::Later => {
+                Way::Open(opened) => {
+                    self.under_way.slots.take();
+                    return self.ask_now(request, due, ready.max(opened), maker);
+                }
+                Way::Later if self.can_hold() => {
                     self.splits_mut().parked.clear();
+                    if !self.holds_without_slots() {
+                        self.under_way.slots.take();
+                    }
                     if let Some(cluster) = &mut self.under_way.cluster {
                         cluster.held.push_back(Held { request, due, ready });
                     }
                 }
-                Way::Never => {
-                    self.splits_mut().parked.clear();
-                    self.under_way.slots.free(now);
-                    return self.unsent(&request, due, maker);
-                }
+                Way::Later | Way::Never => return self.unsent(&request, due, maker),
             }
+        }
+    }
+
+    /// Whether requests that wait for a node take no slot: in open loop others pass them.
+    fn holds_without_slots(&self) -> bool {
+        self.source.schedule.is_some()
+    }
+
+    /// Whether another request may be held. In closed loop the slots bound their number.
+    fn can_hold(&self) -> bool {
+        let held = self.under_way.cluster.as_ref().map_or(0, |cluster| cluster.held.len());
+        !self.holds_without_slots() || held < HELD_MAX
+    }
+
+    fn take_held(&mut self, at: usize) -> Option<Held> {
+        self.under_way.cluster.as_mut()?.take_held(at)
+    }
+
+    /// Frees the slot of a held request that is never sent, if it has one.
+    fn free_held_slot(&mut self, now: Nanos) {
+        if !self.holds_without_slots() {
+            self.under_way.slots.free(now);
         }
     }
 
@@ -315,6 +344,9 @@ impl Client {
         let first = cluster.held.front()?;
         if self.stopped || now >= first.due.saturating_add(timeout_ns) {
             return Some(Step::Late(0));
+        }
+        if self.holds_without_slots() && !self.under_way.slots.is_free() {
+            return None;
         }
         while let Some(held) =
             self.under_way.cluster.as_ref()?.held.get(self.under_way.cluster.as_ref()?.looked_at)

@@ -15,7 +15,8 @@ use crate::unsent::Unsent;
 pub(super) struct ClusterRequests {
     /// Requests that were sent, and whose reply did not end them, in the order of their first replies.
     pub(super) redirected: Vec<Redirected>,
-    /// Requests that were never sent, in the order in which they came. Each has a slot.
+    /// Requests that were never sent, in the order in which they came. In closed loop each has a slot; in open loop they take none,
+    /// so that requests of other nodes pass.
     pub(super) held: VecDeque<Held>,
     /// Place in `held` before which no request can be sent until something changes.
     pub(super) looked_at: usize,
@@ -24,6 +25,9 @@ pub(super) struct ClusterRequests {
     /// The phase is over: no request is sent again.
     pub(super) is_over: bool,
 }
+
+/// Most requests that one client holds in open loop. Further ones are never sent.
+pub(super) const HELD_MAX: usize = 4_096;
 
 /// A request that was sent, and whose reply did not end it.
 #[derive(Debug)]

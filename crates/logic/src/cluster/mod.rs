@@ -11,6 +11,7 @@ pub mod map;
 pub mod nodes;
 pub mod redirect;
 pub mod refresh;
+pub mod shards;
 pub mod slots_reply;
 mod values;
 pub mod view;

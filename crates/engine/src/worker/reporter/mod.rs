@@ -8,6 +8,7 @@ mod value_checks;
 
 use std::sync::Arc;
 
+use pummel_logic::cluster::shards::ShardOfSlot;
 use pummel_logic::connection::inflight::CheckState;
 use pummel_logic::plan::TransmitSampling;
 use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
@@ -25,7 +26,7 @@ use pummel_measure::phase_ends::{PhaseOutcome, PhaseSpan};
 use pummel_measure::recorder::Tally;
 use pummel_measure::trouble::Trouble;
 
-use self::shards::{ShardOfSlot, ShardRequests};
+use self::shards::ShardRequests;
 use self::value_checks::ValueChecks;
 use crate::backend::Backend;
 use crate::worker::churn_account::ChurnAccount;

@@ -2,45 +2,11 @@
 
 use std::sync::Arc;
 
-use pummel_logic::cluster::map::SlotMap;
-use pummel_logic::cluster::nodes::NodeNumber;
-use pummel_logic::cluster::{SLOTS, UNOWNED};
+use pummel_logic::cluster::shards::ShardOfSlot;
 use pummel_logic::connection::session::Answer;
 use pummel_logic::protocol::Outcome;
 use pummel_logic::time::Nanos;
 use pummel_measure::outages::{ShardBuckets, ShardOutcome, WrongReply};
-
-/// The shard of each slot: the slots that one node owned at the start, and those that none owned.
-#[derive(Debug, PartialEq, Eq)]
-pub struct ShardOfSlot {
-    /// Number of the shard, by slot.
-    of: Box<[u16; SLOTS]>,
-    /// The node that owned the slots of each shard, and their number.
-    owners: Vec<(NodeNumber, u32)>,
-}
-
-impl ShardOfSlot {
-    /// The shards of a map.
-    pub fn of(map: &SlotMap) -> ShardOfSlot {
-        let mut owners: Vec<(NodeNumber, u32)> =
-            map.masters().map(|node| (node, map.slots_of(node))).collect();
-        if map.unowned_slots() > 0 {
-            owners.push((UNOWNED, map.unowned_slots()));
-        }
-        let shard_of = |slot: usize| {
-            let owner = map.owner_of(slot as u16);
-            owners.iter().position(|(node, _)| *node == owner).unwrap_or(0) as u16
-        };
-        let mut of = Box::new([0; SLOTS]);
-        (0..SLOTS).for_each(|slot| of[slot] = shard_of(slot));
-        ShardOfSlot { of, owners }
-    }
-
-    /// The node that owned the slots of each shard, and their number.
-    pub fn owners(&self) -> &[(NodeNumber, u32)] {
-        &self.owners
-    }
-}
 
 /// The requests of each shard in the measured phases of one worker.
 #[derive(Debug)]
@@ -54,7 +20,7 @@ pub struct ShardRequests {
 impl ShardRequests {
     /// The requests of shards of which none was asked anything.
     pub fn new(shards: Arc<ShardOfSlot>) -> ShardRequests {
-        let requests = shards.owners.iter().map(|_| ShardBuckets::default()).collect();
+        let requests = shards.owners().iter().map(|_| ShardBuckets::default()).collect();
         ShardRequests { shards, requests, begin: None }
     }
 
@@ -75,8 +41,8 @@ impl ShardRequests {
 
     fn add(&mut self, place: u16, due: Nanos, begin: Nanos, outcome: ShardOutcome) {
         let first = *self.begin.get_or_insert(begin);
-        let shard = self.shards.of[usize::from(place) % SLOTS];
-        self.requests[usize::from(shard)].note(due.saturating_sub(first), outcome);
+        let shard = self.shards.of(place);
+        self.requests[shard].note(due.saturating_sub(first), outcome);
     }
 
     /// Takes the requests of all shards.
