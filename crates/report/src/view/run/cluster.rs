@@ -15,6 +15,9 @@ use crate::view::{Cell, Column, Line, Row, Table, Text, Tone};
 /// Most outages beside the worst one whose shards are named.
 const OTHERS_NAMED_MAX: usize = 2;
 
+/// Share beyond the mean from which on the slots of a node are told to be more than those of the others.
+const UNEVEN: f64 = 0.01;
+
 /// Most rows of a table.
 const ROWS_MAX: usize = 100;
 
@@ -49,10 +52,20 @@ fn shards_words(cluster: &ClusterResult) -> String {
         Some(most) if most > 1.0 => words += &format!(", even to {}", percent(most - 1.0)),
         Some(_) => words += ", even",
     }
+    words += &slots_words(cluster).unwrap_or_default();
     if joined > 0 {
         words += &format!(", {} joined or took over", counted(joined as u64, "node"));
     }
     words
+}
+
+/// The unevenness of the slots, from which that of the requests may follow; `None` where they are as even as they can be.
+fn slots_words(cluster: &ClusterResult) -> Option<String> {
+    let slots = cluster.shards.iter().filter(|shard| !shard.joined).map(|shard| f64::from(shard.slots));
+    let (count, all, most) = slots
+        .fold((0.0, 0.0, 0.0_f64), |(count, all, most), slots| (count + 1.0, all + slots, most.max(slots)));
+    let over = most * count / all - 1.0;
+    (over > UNEVEN).then(|| format!(", slots even to {}", percent(over)))
 }
 
 /// The redirects by their kinds, and what became of the requests.
@@ -109,13 +122,14 @@ fn outage_lines(cluster: &ClusterResult, is_closed: bool) -> Vec<String> {
 fn outage_words(outage: &OutageResult) -> String {
     let [from, to] = outage.below_99.map(seconds_cell);
     let worst = percent(outage.success_worst);
-    let mut counts = vec![format!("{} failed", grouped(outage.failed))];
     let replies = replies_words(outage);
-    if !replies.is_empty() {
-        counts[0] += &format!(" ({replies})");
-    }
-    counts.extend((outage.late > 0).then(|| format!("{} late", grouped(outage.late))));
-    counts.extend((outage.unsent > 0).then(|| format!("{} unsent", grouped(outage.unsent))));
+    let failed = match replies.as_str() {
+        "" => "failed".to_owned(),
+        replies => format!("failed ({replies})"),
+    };
+    let counts = [(outage.failed, failed.as_str()), (outage.late, "late"), (outage.unsent, "unsent")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, what)| format!("{} {what}", grouped(count))).collect();
     format!("{} from {from} to {to} s: {worst} good at worst; {}", outage.shard, counts.join(", "))
 }
 
@@ -254,6 +268,17 @@ mod tests {
         let all = text::run(&document, Detail::Screen, Paper::default());
         let told = "Servers  127.0.0.1:7001 got 66.9 % of the requests (mean 50.0 %)";
         assert!(all.contains(told), "replicas are asked nothing and count for no mean: {all}");
+    }
+
+    #[test]
+    fn slots_that_are_dealt_unevenly_are_told_beside_the_requests() {
+        let mut run = Run::new(Keep::Figures).on_cluster(2);
+        let seen = run.measurement.cluster.as_mut().expect("it is a cluster");
+        (seen.shards[0].slots, seen.shards[1].slots) = (9_192, 7_192);
+        assert_eq!(
+            run.document(words_of),
+            ["Cluster 2 shards, even to 1 %, slots even to 12 %; no redirects"]
+        );
     }
 
     #[test]
