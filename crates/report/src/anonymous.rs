@@ -68,6 +68,7 @@ fn without_names(document: Document) -> Document {
         error_messages: Default::default(),
         verdict: None,
         evidence: None,
+        cluster: None,
         server_stats: Vec::new(),
         ..document
     })
@@ -96,6 +97,9 @@ fn names_of(document: &Document) -> Vec<(String, String)> {
     let machines = document.evidence.iter().flat_map(|evidence| &evidence.machines);
     let cards = machines.flat_map(|machine| &machine.network).flat_map(|network| &network.cards);
     names.extend(cards.map(|card| card_word(&card.name)));
+    let shards = document.cluster.iter().flat_map(|cluster| &cluster.shards);
+    let unknown = shards.filter(|shard| !document.plan.servers.contains(&shard.node)).enumerate();
+    names.extend(unknown.map(|(number, shard)| (shard.node.clone(), format!("node-{}", number + 1))));
     longest_first(names)
 }
 
@@ -112,6 +116,10 @@ fn names_of_run<'a>(plan: &Plan, agents: impl Iterator<Item = &'a str>) -> Vec<(
     }
     for (number, name) in agents.enumerate() {
         names.push((name.to_owned(), format!("agent-{}", number + 1)));
+    }
+    for (number, rewrite) in plan.cluster.rewrite.iter().enumerate() {
+        let [from, to] = ["rewritten", "reached"].map(|role| format!("{role}-{}", number + 1));
+        names.extend([(rewrite.from.clone(), from), (rewrite.to.clone(), to)]);
     }
     names.extend(plan.login.iter().map(|login| (login.user.clone(), "user".to_owned())));
     names.extend(plan.socket.source.iter().map(|source| (source.clone(), "source".to_owned())));
@@ -131,7 +139,8 @@ fn longest_first(mut names: Vec<(String, String)>) -> Vec<(String, String)> {
 fn plan_without_names(plan: &Plan, names: &[(String, String)]) -> Plan {
     let mut plan = plan.clone();
     let servers = plan.servers.iter_mut().chain(&mut plan.server_stats_at).chain(&mut plan.socket.source);
-    servers.for_each(|address| *address = replaced(address, names));
+    let rewrites = plan.cluster.rewrite.iter_mut().flat_map(|rewrite| [&mut rewrite.from, &mut rewrite.to]);
+    servers.chain(rewrites).for_each(|address| *address = replaced(address, names));
     if let Some(login) = &mut plan.login {
         "user".clone_into(&mut login.user);
         login.password_file.as_mut().into_iter().for_each(|path| PATH.clone_into(path));
@@ -283,11 +292,11 @@ fn replaced_words(text: &str, name: &str, word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::plan::{Login, Phase, Stop, TracePace, TraceReplay};
+    use pummel_logic::plan::{Login, Phase, Rewrite, Stop, TracePace, TraceReplay};
     use pummel_measure::measurement::{Keep, Status};
 
     use super::*;
-    use crate::example::{Run, evidence};
+    use crate::example::{Run, evidence, outage};
 
     #[test]
     fn names_of_other_hosts_are_left_out_and_messages_that_become_equal_keep_their_counts() {
@@ -336,6 +345,24 @@ mod tests {
         }
         assert!(text.contains("ERR server-1 is full; cache-1.example2 is not"), "{text}");
         assert_eq!((document.totals, document.trust), (named.totals, named.trust), "figures stay");
+    }
+
+    #[test]
+    fn nodes_of_a_cluster_have_the_words_of_servers_whether_the_plan_has_them_or_not() {
+        let mut run = Run::new(Keep::Figures).on_cluster(2);
+        run.plan.anonymous = true;
+        run.plan.servers.remove(1);
+        run.plan.cluster.rewrite =
+            vec![Rewrite { from: "inner.example".to_owned(), to: "127.0.0.1".to_owned() }];
+        let seen = run.measurement.cluster.as_mut().expect("it is a cluster");
+        seen.shards[0].outages.push(outage(1, 40));
+        let document = run.document(Clone::clone);
+        let cluster = document.cluster.as_ref().expect("it is a cluster");
+        let nodes: Vec<&str> = cluster.shards.iter().map(|shard| shard.node.as_str()).collect();
+        assert_eq!(nodes, ["server-1", "node-1"]);
+        assert_eq!(cluster.outages[0].shard, "server-1");
+        let text = serde_json::to_string(&document).expect("a document");
+        assert!(!text.contains("127.0.0.1") && !text.contains("inner"), "{text}");
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! Runs in miniature, so that tests of reports need no server.
 
-use pummel_logic::plan::{Arrivals, Backend, Data, Group, Mix, Phase, Plan, Stop, Work};
+use pummel_logic::plan::{Arrivals, Backend, Data, Group, Mix, Phase, Plan, Protocol, Route, Stop, Work};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use pummel_measure::cluster::{ClusterNode, ClusterSeen, Shard};
+use pummel_measure::connections::SERVERS_TIMED_MAX;
 use pummel_measure::evidence::{
     Evidence, MachineEvidence, OurRequests, ServerCounts, ServerEvidence, ServerReading, ThreadUse,
 };
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Bytes, Keep, LoadResult, Measurement, WorkerTime};
+use pummel_measure::outages::{Outage, WrongReply};
+use pummel_measure::parts::ServerRecord;
 use pummel_measure::recorder::Sample;
 use pummel_measure::summary::Summary;
 use pummel_measure::uncertainty::{BASE_NS, Windows};
@@ -59,6 +63,38 @@ impl Run {
         run
     }
 
+    /// The run on a cluster of this many masters with a replica each, of which each got its part of the requests, and the first a few
+    /// more.
+    pub fn on_cluster(mut self, masters: u16) -> Run {
+        let slots = 16_384 / u32::from(masters);
+        let requests = 2_000 / u64::from(masters);
+        let name = |port: u16| format!("127.0.0.1:{}", 7_000 + port);
+        self.plan.servers = (1..=2 * masters).map(name).collect();
+        (self.plan.protocol, self.plan.route) = (Protocol::Resp3, Route::Cluster);
+        let seen = ClusterSeen {
+            nodes: (0..2 * masters)
+                .zip(&self.plan.servers)
+                .map(|(node, name)| ClusterNode {
+                    name: name.clone(),
+                    slots: if node < masters { slots } else { 0 },
+                })
+                .collect(),
+            shards: (0..masters).map(|node| Shard { node, slots, ..Shard::default() }).collect(),
+            generations: 1,
+            ..ClusterSeen::default()
+        };
+        self.measurement.side_times.servers = (0..masters.min(SERVERS_TIMED_MAX as u16))
+            .map(|node| {
+                let mut record = ServerRecord::default();
+                let more = if node == 0 { requests / 50 } else { 0 };
+                (0..requests + more).for_each(|i| record.record(false, Some(30_000 + 100 * i)));
+                record
+            })
+            .collect();
+        self.measurement.cluster = Some(seen);
+        self
+    }
+
     /// Adds an interval of a second that `fill` has filled.
     pub fn interval(&mut self, index: u64, keep: Keep, fill: impl Fn(&mut Interval)) {
         let mut interval = Interval::new(self.plan.groups.iter().map(|_| [Verb::Get, Verb::Set]));
@@ -102,6 +138,24 @@ impl Run {
     /// What `render` makes of the document of the run.
     pub fn document<T>(&self, render: impl Fn(&Document) -> T) -> T {
         self.report(|report| render(&document_of(report)))
+    }
+}
+
+/// An outage of two and a half seconds that began at `from_s`, of which a quarter of the lost requests were never sent.
+pub fn outage(from_s: u64, lost: u64) -> Outage {
+    let at = |ms: u64| from_s * SECOND + ms * MILLISECOND;
+    let (unsent, down) = (lost / 4, lost / 2);
+    let failed = lost - unsent;
+    Outage {
+        from_ns: at(0),
+        to_ns: at(2_500),
+        first_error_ns: at(12),
+        last_error_ns: at(2_498),
+        success_worst: 0.0,
+        failed,
+        late: lost / 3,
+        unsent,
+        replies: [(WrongReply::ClusterDown, down), (WrongReply::Refused, failed - down)].into(),
     }
 }
 

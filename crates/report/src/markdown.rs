@@ -30,7 +30,8 @@ pub fn render(view: &View) -> Vec<u8> {
 /// there is room for them.
 pub fn of_run(document: &Document) -> Vec<u8> {
     let screen = run::view(document, Wanted::Screen);
-    let text = of(&screen).and(sparkline(document));
+    let outages = run::outages_of(document);
+    let text = outages.iter().fold(of(&screen), |text, own| text.and(table(own))).and(sparkline(document));
     let times = run::view(document, Wanted::Times).tables;
     let details = times.iter().fold(Md::default(), |text, own| text.and(table(own)));
     // A run with a word in capitals has its seed on the screen.

@@ -10,7 +10,7 @@ use pummel_measure::parts::SlicePart;
 use pummel_measure::recorder::{Counts, Span};
 use pummel_measure::summary::{Figures, QUANTILES, Quantile};
 use pummel_measure::words::counted;
-use pummel_report::document::slice_rate;
+use pummel_report::document::{redirects_by_kind, slice_rate};
 use pummel_report::numbers::grouped;
 use pummel_report::snapshot::{Snapshot, SoFar};
 
@@ -352,9 +352,10 @@ pub fn generator(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) -> usiz
         format!("goal {goal} {word}")
     });
     let of_connections = format!(
-        "connections {open}   lost {}   reopened {}",
+        "connections {open}   lost {}   reopened {}{}",
         grouped(connections.of_run().0),
-        grouped(connections.of_run().1)
+        grouped(connections.of_run().1),
+        redirects_words(snapshot)
     );
     // Beside the connections where there is room.
     let of_servers = servers_words(snapshot);
@@ -373,6 +374,17 @@ pub fn generator(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) -> usiz
         canvas.put(place.x, place.top + 1 + row, &shown(line, place.width), Ink::Plain);
     }
     lines.len()
+}
+
+/// The replies in the last interval that redirected requests of a cluster or made them wait; nothing where there were none.
+fn redirects_words(snapshot: &Snapshot) -> String {
+    let Some(slice) = snapshot.recent.back() else { return String::new() };
+    let replies: u64 = redirects_by_kind(&slice.counters.redirects).into_iter().map(|(_, count)| count).sum();
+    let length_s = slice_seconds(snapshot);
+    if replies == 0 || length_s <= 0.0 {
+        return String::new();
+    }
+    format!("   redirects {}/s", grouped((replies as f64 / length_s).round() as u64))
 }
 
 /// The servers' statistics of their last intervals; `None` if they are not asked within the measured phases.

@@ -291,6 +291,7 @@ fn large(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, below: usize,
 mod tests {
     use std::fs;
     use std::path::Path;
+    use std::sync::Arc;
 
     use pummel_logic::arrival::steps;
     use pummel_logic::plan::RatePoint;
@@ -405,6 +406,17 @@ mod tests {
         assert!(small.contains("reopened 0   server CPU 0.81 cores   evictions 0\n"), "{small}");
         let large = text(LARGE);
         assert!(large.contains("\nserver CPU 0.81 cores   evictions 0"), "{large}");
+    }
+
+    #[test]
+    fn redirects_of_a_cluster_stand_beside_the_connections_while_there_are_some() {
+        let (mut snapshot, now) = example::measuring();
+        let screen = |snapshot: &Snapshot| draw(snapshot, Choice::default(), now, FULL, Glyphs::Ascii).text();
+        assert!(!screen(&snapshot).contains("redirects"), "{}", screen(&snapshot));
+        let last = Arc::make_mut(snapshot.recent.back_mut().expect("an interval"));
+        (last.counters.redirects.moved, last.counters.redirects.clusterdown) = (1_200, 34);
+        let screen = screen(&snapshot);
+        assert!(screen.contains("reopened 0   redirects 1,234/s\n"), "{screen}");
     }
 
     #[test]

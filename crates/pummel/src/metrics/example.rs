@@ -58,6 +58,7 @@ pub fn full() -> (Snapshot, ProcessFigures) {
         protocol: "text",
         mode: "open",
         clock: "kernel",
+        are_a_cluster: true,
         ..PlanFacts::default()
     };
     let snapshot = Snapshot {

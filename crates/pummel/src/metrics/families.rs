@@ -3,6 +3,7 @@
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::recorder::Span;
+use pummel_report::document::redirects_by_kind;
 use pummel_report::snapshot::buckets::TimeBuckets;
 use pummel_report::snapshot::{OpTotals, Role, RunResult, ServerFigures, Snapshot, Stage};
 
@@ -166,6 +167,15 @@ fn requests<'a>(to: &mut Collected<'a>, snapshot: &'a Snapshot) {
         for fault in Fault::ALL {
             let count = Value::Count(totals.counts.errors(fault));
             to.push("pummel_request_errors_total", &[op, fault.name()], count);
+        }
+    }
+    if snapshot.plan.as_ref().is_some_and(|plan| plan.are_a_cluster) && !snapshot.ops.is_empty() {
+        let counts = &snapshot.counters.redirects;
+        for (kind, count) in redirects_by_kind(counts) {
+            to.push("pummel_redirects_total", &[kind], Value::Count(count));
+        }
+        for (result, count) in [("followed", counts.followed), ("given_up", counts.given_up)] {
+            to.push("pummel_redirected_requests_total", &[result], Value::Count(count));
         }
     }
     let reads = snapshot.ops.iter().filter(|(_, totals)| totals.counts.hits + totals.counts.misses > 0);

@@ -160,6 +160,20 @@ pub static ROWS: &[Row] = &[
         "Requests that failed, by the kind of error",
     ),
     counter(
+        "pummel_redirects_total",
+        &["kind"],
+        Since::Interval,
+        "Replies of a cluster's nodes that redirected requests or made them wait, by kind: moved, ask, tryagain, clusterdown, loading \
+         or readonly; absent without --cluster",
+    ),
+    counter(
+        "pummel_redirected_requests_total",
+        &["result"],
+        Since::Interval,
+        "Requests that were redirected or had to wait, and were then answered (followed) or failed in the end (given_up); absent \
+         without --cluster",
+    ),
+    counter(
         "pummel_keys_total",
         &["op", "result"],
         Since::Interval,

@@ -7,6 +7,7 @@
 mod agents;
 mod asked;
 mod cache;
+mod cluster;
 mod connections;
 mod curve;
 mod evidence;
@@ -59,6 +60,7 @@ use crate::words::reason;
 pub use self::agents::{AgentsResult, DeviationResult, LossResult, MemberResult, MemberTrust};
 use self::asked::AskedRate;
 pub use self::cache::CacheResult;
+pub use self::cluster::{ClusterResult, ImbalanceResult, OutageResult, ShardResult, redirects_by_kind};
 pub use self::connections::{ChurnResult, ConnectionsResult, RefusalResult, ServerConnectionsResult};
 pub use self::curve::{CurveDocument, CurveFit, CurveGoal, CurveLevel, CurveOverload, CurveRun, CurveSearch};
 pub use self::evidence::{
@@ -197,6 +199,9 @@ pub struct Document {
     /// count for none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerRequestsResult>,
+    /// The cluster whose nodes were asked (`--cluster`); absent in sums, and where the servers are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterResult>,
     /// Datagrams of the whole run, with the load where that went over UDP (`--udp`); absent without UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<udp::DatagramCounts>,
@@ -486,6 +491,7 @@ impl Document {
             bytes: measurement.counters.bytes,
             connections: ConnectionsResult::of(report),
             servers: ServerRequestsResult::all_of(plan, measurement, summary.seconds),
+            cluster: ClusterResult::of(report),
             udp: measurement.udp,
             samples: measurement.samples,
             trace: measurement.replayed.as_ref().map(ReplayedResult::of),

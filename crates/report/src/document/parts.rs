@@ -137,7 +137,6 @@ impl ServerRequestsResult {
             return Vec::new();
         }
         let of = |(address, record): (&String, &ServerRecord)| {
-            let time = |quantile| record.quantile(quantile).map(|ns| micros(ns as f64));
             let rate = if measured_s > 0.0 { record.completed as f64 / measured_s } else { 0.0 };
             ServerRequestsResult {
                 address: address.clone(),
@@ -145,15 +144,17 @@ impl ServerRequestsResult {
                 failed: record.failed,
                 unanswered: record.unanswered,
                 rate: rounded(rate),
-                service_us: ServerTimes {
-                    p50: time(0.5),
-                    p90: time(0.9),
-                    p99: time(0.99),
-                    p99_9: time(0.999),
-                },
+                service_us: ServerTimes::of(record),
             }
         };
         plan.servers.iter().zip(&measurement.side_times.servers).map(of).collect()
+    }
+}
+
+impl ServerTimes {
+    pub(super) fn of(record: &ServerRecord) -> ServerTimes {
+        let time = |quantile| record.quantile(quantile).map(|ns| micros(ns as f64));
+        ServerTimes { p50: time(0.5), p90: time(0.9), p99: time(0.99), p99_9: time(0.999) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Documents that are written and read again.
 
 use super::*;
-use crate::example::{Run, evidence, sample};
+use crate::example::{Run, evidence, outage, sample};
 use crate::json;
 use pummel_logic::plan::{Goal, TlsOptions, TransmitSampling};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
@@ -70,6 +70,15 @@ fn a_document_with_every_field_is_read_as_it_was() {
             deviation: None,
         }],
     });
+    comes_back(&run);
+}
+
+#[test]
+fn a_document_of_a_cluster_is_read_as_it_was() {
+    let mut run = Run::new(Keep::Figures).on_cluster(3);
+    run.measurement.counters.redirects.moved = 7;
+    let seen = run.measurement.cluster.as_mut().expect("it is a cluster");
+    seen.shards[1].outages.push(outage(1, 40));
     comes_back(&run);
 }
 

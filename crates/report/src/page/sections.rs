@@ -10,7 +10,9 @@ use pummel_measure::words::{counted, percent};
 
 use super::axis::{known_time, time};
 use super::data::{self, PageData};
-use super::frame::{Framed, details, fields, figure as figure_of, how, lines_of, plan_text, section, table};
+use super::frame::{
+    Framed, details, fields, figure as figure_of, how, lines_of, plan_text, section, table, tables_of,
+};
 use super::heat::{self, COLUMNS_MAX};
 use super::rate::{self, RateColumn, RatePlan};
 use super::svg::{WORDS_MAX, cut_name, in_layouts};
@@ -22,7 +24,8 @@ use crate::document::{
 };
 use crate::numbers::{grouped, number};
 use crate::stored::PAGE_DATA;
-use crate::view::run::{Wanted, asked_rate, too_few_stops, view};
+use crate::view::View;
+use crate::view::run::{Wanted, asked_rate, cluster_tables, too_few_stops, view};
 
 /// Rows of a table below a picture at most.
 const ROWS_MAX: usize = 60;
@@ -47,6 +50,7 @@ pub fn of_run(document: &Document, has_service_heat: bool) -> Markup {
         (rates(document))
         (surroundings::own_figures(document, length_s))
         (parts(document))
+        (cluster(document))
         (surroundings::sections(document, length_s))
         (surroundings::verified(document))
         (errors(document))
@@ -465,6 +469,21 @@ fn parts(document: &Document) -> Markup {
         axis: "",
     }
     .markup()
+}
+
+/// The shards of a cluster beside each other, and its outages.
+fn cluster(document: &Document) -> Markup {
+    let tables = cluster_tables(document);
+    if tables.is_empty() {
+        return Markup::default();
+    }
+    section(
+        "Cluster",
+        html! {
+            (tables_of(&View { tables, ..View::default() }))
+            (how("A shard is the slots that a node owned at the start. Times are service times, within 3 %."))
+        },
+    )
 }
 
 fn errors(document: &Document) -> Markup {

@@ -20,8 +20,9 @@ const SERVER_CHARS_MAX: usize = 48;
 /// The servers of a run, and how long it measured.
 pub fn subject(document: &Document) -> String {
     let servers = &document.plan.servers;
-    let who = match servers.len() {
-        many if many > SERVERS_NAMED => format!("{many} servers"),
+    let who = match (&document.cluster, servers.len()) {
+        (Some(cluster), _) => cluster.words(),
+        (None, many) if many > SERVERS_NAMED => format!("{many} servers"),
         _ => servers.iter().map(|name| cut_name(name, SERVER_CHARS_MAX)).collect::<Vec<_>>().join(", "),
     };
     format!("{who}, {} measured", time(document.seconds * 1e6))

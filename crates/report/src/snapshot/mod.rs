@@ -14,7 +14,7 @@ use crate::numbers::grouped;
 use crate::view::cells;
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::plan::share::ProcessShare;
-use pummel_logic::plan::{Arrivals, Clock, Goal, Group, Phase, Plan, Work};
+use pummel_logic::plan::{Arrivals, Clock, Goal, Group, Phase, Plan, Route, Work};
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::{Nanos, SECOND, seconds};
 use pummel_measure::counters::{Counters, Turns};
@@ -172,6 +172,8 @@ pub struct PlanFacts {
     pub are_asked: bool,
     /// The protocol.
     pub protocol: &'static str,
+    /// Whether the servers are the nodes of a cluster.
+    pub are_a_cluster: bool,
     /// `open` or `closed`.
     pub mode: &'static str,
     /// Name of the clock that says when replies arrive.
@@ -828,6 +830,7 @@ impl PlanFacts {
                 })
                 .collect(),
             protocol: plan.protocol.name(),
+            are_a_cluster: plan.route == Route::Cluster,
             mode: if is_closed { "closed" } else { "open" },
             clock: match plan.engine.clock {
                 Clock::Kernel => "kernel",

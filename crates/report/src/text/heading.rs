@@ -116,7 +116,7 @@ fn clients(plan: &Plan, group: &Group) -> String {
     };
     let mut connections = counted(u64::from(group.clients), "connection");
     if plan.route.lanes(plan.servers.len()) > 1 {
-        connections += " to each server";
+        connections += if plan.route == Route::Cluster { " to each master" } else { " to each server" };
     }
     format!("{connections}, {depth}, {load}, {}", counted(u64::from(plan.engine.threads), "thread"))
 }

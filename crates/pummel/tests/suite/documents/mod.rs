@@ -68,7 +68,9 @@ fn follow(page: &str, stage: &mut Stage, followed: &Mutex<BTreeSet<String>>) -> 
 
 fn follow_one(command: &Typed, scene: &mut Scene) -> Result<(), String> {
     let subcommand = command.words.get(1).map(String::as_str).unwrap_or_default();
-    if ELSEWHERE.contains(&subcommand) {
+    // The stage has no cluster: such a command is read, and asks nobody.
+    let is_of_cluster = command.words.iter().any(|word| word == "--cluster");
+    if ELSEWHERE.contains(&subcommand) || is_of_cluster {
         let words = command.words.iter().map(Into::into).collect();
         return parse(words).map(|_| ()).map_err(|error| error.to_string());
     }

@@ -22,5 +22,5 @@ pub(super) fn ran(repetition: &Repetition) -> Vec<Vec<String>> {
     let programs = programs.map(|server| (server.software.as_str(), server.version.as_str()));
     let title = format!("pummel {}", repetition.tool.version);
     let runs = format!("{}{}", runs_made(repetition), run_length(plan, repetition.runs.iter()));
-    vec![vec![title, servers(plan, programs), runs], vec![load(plan, 0)]]
+    vec![vec![title, servers(plan, None, programs), runs], vec![load(plan, 0)]]
 }

@@ -6,6 +6,9 @@ use pummel_logic::protocol::{Fault, Verb};
 use crate::document::Document;
 use crate::view::cells::share;
 
+/// The share of the mean from which on a server has more than its part.
+pub(super) const OUT_OF_BALANCE: f64 = 1.25;
+
 /// The sum of counts of a stored result, which may be any numbers.
 pub(super) fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)

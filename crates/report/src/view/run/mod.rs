@@ -1,5 +1,6 @@
 //! The view of one run: what ran, what came of it, how far it may be believed, what the limit was, and the times.
 
+mod cluster;
 pub(in crate::view) mod counts;
 mod headline;
 mod judgement;
@@ -16,6 +17,7 @@ mod tests;
 use super::{Line, Note, Text, View};
 use crate::document::Document;
 
+pub(crate) use self::cluster::{outages_of, tables as cluster_tables};
 pub(crate) use self::counts::asked_rate;
 pub(crate) use self::headline::exit_status;
 pub use self::headline::{Headline, Word};
@@ -58,6 +60,9 @@ pub fn view(document: &Document, wanted: Wanted) -> View {
         true => times::notes(document, wanted, &tables),
         false => result::few_replies(document).filter(|_| !is_load).map(Note::of).into_iter().collect(),
     };
+    let of_cluster = if wanted == Wanted::Everything { cluster_tables(document) } else { Vec::new() };
+    // The notes are about the times, and stand below them.
+    let tables = of_cluster.into_iter().chain(tables).collect();
     View { ran: ran::ran(document), lines, tables, notes, ..View::default() }
 }
 

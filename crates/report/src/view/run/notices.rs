@@ -6,10 +6,11 @@ use pummel_logic::protocol::Fault;
 use pummel_measure::uncertainty::quantile_name;
 use pummel_measure::words::{counted, grouped, percent, was};
 
-use super::counts::{faults, is_load, sum};
+use super::cluster;
+use super::counts::{OUT_OF_BALANCE, faults, is_load, sum};
 use super::headline::{Headline, Word};
 use super::result::wrong;
-use crate::document::{Document, FailOnAnswer, GoalOutcome, IntervalResult};
+use crate::document::{Document, FailOnAnswer, GoalOutcome, IntervalResult, ServerRequestsResult};
 use crate::view::cells::{interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
 use crate::visible::cut_name;
@@ -20,8 +21,6 @@ pub(crate) const MESSAGES_MAX: usize = 5;
 
 /// Characters of a server's message that are shown at most; the JSON has all that was kept.
 const MESSAGE_CHARS_MAX: usize = 200;
-/// The share of the mean from which on a server has more than its part.
-const OUT_OF_BALANCE: f64 = 1.25;
 /// The share of a server's requests from which on those of others are told.
 const OTHERS_SHARE: f64 = 0.05;
 
@@ -30,8 +29,20 @@ pub(super) fn before_trust(document: &Document, headline: &Headline) -> Vec<Line
     let mut lines = goals(document);
     lines.extend(fail_on(document));
     lines.extend(verify(document, headline));
-    let kinds: [fn(&Document) -> Vec<Line>; 13] = [
-        errors, timeouts, refused, lost, stopped, restart, unsent, misses, agents, servers, others, evicted,
+    let kinds: [fn(&Document) -> Vec<Line>; 14] = [
+        cluster::lines,
+        errors,
+        timeouts,
+        refused,
+        lost,
+        stopped,
+        restart,
+        unsent,
+        misses,
+        agents,
+        servers,
+        others,
+        evicted,
         udp,
     ];
     lines.extend(kinds.into_iter().flat_map(|notices| notices(document)));
@@ -280,7 +291,8 @@ fn agents(document: &Document) -> Vec<Line> {
 
 /// The server that has more than its part of the requests, or is slower than the others.
 fn servers(document: &Document) -> Vec<Line> {
-    let servers = &document.servers;
+    let servers: Vec<&ServerRequestsResult> =
+        document.servers.iter().filter(|server| serves(document, server)).collect();
     if servers.len() < 2 {
         return Vec::new();
     }
@@ -310,6 +322,14 @@ fn servers(document: &Document) -> Vec<Line> {
         named = Some(most);
     }
     if text.is_empty() { Vec::new() } else { vec![Line::new("Servers", Text::plain(text))] }
+}
+
+/// Whether a server was to have its part of the requests in the whole run. Of a cluster's nodes those are the ones with slots at
+/// the start: replicas are asked nothing.
+fn serves(document: &Document, server: &ServerRequestsResult) -> bool {
+    document.cluster.as_ref().is_none_or(|cluster| {
+        cluster.shards.iter().any(|shard| !shard.joined && shard.node == server.address)
+    })
 }
 
 /// The place of the greatest figure and the mean of all, where it is out of balance. A figure that is not known may be any.

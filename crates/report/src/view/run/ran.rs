@@ -10,7 +10,7 @@ use pummel_measure::measurement::Status;
 use pummel_measure::words::{counted, grouped};
 
 use super::counts::{is_load_plan, op_name};
-use crate::document::Document;
+use crate::document::{ClusterResult, Document};
 use crate::text::rate_words;
 use crate::view::cells::{plain, seconds};
 
@@ -29,7 +29,9 @@ pub(super) fn ran(document: &Document) -> Vec<Vec<String>> {
         programs.extend(said);
     }
     let title = format!("pummel {}", document.tool.version);
-    let mut lines = vec![vec![title, servers(&document.plan, programs.into_iter()), measured(document)]];
+    let cluster = document.cluster.as_ref().map(ClusterResult::words);
+    let servers = servers(&document.plan, cluster, programs.into_iter());
+    let mut lines = vec![vec![title, servers, measured(document)]];
     if document.tool.profile == "quick" {
         lines.push(vec![
             "profile quick, for a first look: figures of speed want the release build (make build)"
@@ -44,20 +46,26 @@ pub(super) fn ran(document: &Document) -> Vec<Vec<String>> {
     lines
 }
 
-/// The servers of a plan and what they speak, by the software and the version of each that said them.
+/// The servers of a plan and what they speak, by the software and the version of each that said them; `cluster` is the
+/// cluster that they are, where it is known.
 pub(in crate::view) fn servers<'a>(
     plan: &Plan,
+    cluster: Option<String>,
     programs: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> String {
     let programs: BTreeSet<String> = programs
         .filter(|(software, _)| !software.is_empty())
         .map(|(software, version)| format!("{software} {version}"))
         .collect();
-    servers_of(plan, &programs)
+    servers_of(plan, cluster, &programs)
 }
 
 /// The servers of a plan and what they speak; `programs` are those of them with their versions.
-pub(in crate::view) fn servers_of(plan: &Plan, programs: &BTreeSet<String>) -> String {
+pub(in crate::view) fn servers_of(
+    plan: &Plan,
+    cluster: Option<String>,
+    programs: &BTreeSet<String>,
+) -> String {
     // Servers of several programs or versions are not told by one of them.
     let software = programs.first().filter(|_| programs.len() == 1).cloned();
     let is_one = plan.servers.len() == 1;
@@ -68,7 +76,12 @@ pub(in crate::view) fn servers_of(plan: &Plan, programs: &BTreeSet<String>) -> S
         false => "TLS".to_owned(),
     });
     let speaks: Vec<String> = [software, protocol, udp, tls].into_iter().flatten().collect();
-    format!("{} ({})", names(&plan.servers), speaks.join(", "))
+    let names = match cluster {
+        Some(cluster) => cluster,
+        None if plan.route == Route::Cluster => format!("cluster at {}", names(&plan.servers)),
+        None => names(&plan.servers),
+    };
+    format!("{names} ({})", speaks.join(", "))
 }
 
 /// The addresses: one, or how many there are with the first and the last.
@@ -192,9 +205,10 @@ pub(in crate::view) fn from(plan: &Plan, group: &Group, agents: usize) -> String
         Depth::Unlimited => words += " of unlimited depth",
     }
     if plan.route.lanes(plan.servers.len()) > 1 {
-        words += " to each";
+        words += if plan.route == Route::Cluster { " to each master" } else { " to each" };
     }
-    if plan.route != Route::All {
+    // The servers are called a cluster already.
+    if !matches!(plan.route, Route::All | Route::Cluster) {
         words += &format!(", {}", plan.route.name());
     }
     words

@@ -19,7 +19,7 @@ use crate::document::{
     AgentsResult, ChangePlace, ChangeResult, ChangedFigure, Document, LagPartResult, LossResult,
     MemberResult, ReliableFigures, ServerRequestsResult, ServerTimes, StopResult,
 };
-use crate::example::{Run, evidence, sample};
+use crate::example::{self, Run, evidence, sample};
 use crate::screen::{Paper, draw};
 
 /// A run, and the file that holds its screens.
@@ -39,7 +39,7 @@ macro_rules! scene {
     };
 }
 
-const SCENES: [Scene; 13] = [
+const SCENES: [Scene; 17] = [
     scene!(open_loop),
     scene!(closed_loop),
     scene!(overload),
@@ -51,6 +51,10 @@ const SCENES: [Scene; 13] = [
     scene!(interrupted),
     scene!(load),
     scene!(four_servers),
+    scene!(cluster),
+    scene!(redirects),
+    scene!(outage),
+    scene!(many_shards),
     scene!(agent_lost),
     scene!(goals_and_faults),
 ];
@@ -216,6 +220,47 @@ fn four_servers() -> Document {
     document.servers = vec![of(1, 400, 60.0), of(2, 380, 61.0), of(3, 900, 400.0), of(4, 320, 59.0)];
     document.plan.servers = document.servers.iter().map(|server| server.address.clone()).collect();
     document
+}
+
+/// A cluster that stayed as it was.
+fn cluster() -> Document {
+    Run::new(Keep::Figures).with_windows().on_cluster(3).document(Clone::clone)
+}
+
+/// A cluster whose slots moved to a node that joined.
+fn redirects() -> Document {
+    let mut run = Run::new(Keep::Figures).with_windows().on_cluster(3);
+    let redirects = &mut run.measurement.counters.redirects;
+    (redirects.moved, redirects.ask, redirects.followed) = (412, 37, 449);
+    let seen = run.measurement.cluster.as_mut().expect("it is a cluster");
+    seen.nodes[0].slots -= 1_000;
+    seen.nodes[3].slots = 1_000;
+    run.document(Clone::clone)
+}
+
+/// A closed loop on a cluster that lost a master, which made the others say that the cluster is down.
+fn outage() -> Document {
+    let mut run = Run::new(Keep::Figures).with_windows().on_cluster(3);
+    (run.plan.groups[0].arrivals, run.plan.groups[0].rate) = (Arrivals::Closed, None);
+    let redirects = &mut run.measurement.counters.redirects;
+    (redirects.moved, redirects.clusterdown, redirects.followed) = (61, 880, 700);
+    (redirects.lost_reads, redirects.given_up) = (8, 241);
+    let seen = run.measurement.cluster.as_mut().expect("it is a cluster");
+    for (shard, lost) in seen.shards.iter_mut().zip([3_098, 90, 80]) {
+        shard.outages.push(example::outage(10, lost));
+    }
+    seen.refreshes_failed = 2;
+    run.document(Clone::clone)
+}
+
+/// A cluster of a hundred shards, ten of which had an outage.
+fn many_shards() -> Document {
+    let mut run = Run::new(Keep::Figures).with_windows().on_cluster(100);
+    let seen = run.measurement.cluster.as_mut().expect("it is a cluster");
+    for (place, shard) in seen.shards.iter_mut().enumerate().step_by(10) {
+        shard.outages.push(example::outage(place as u64, 1_000 + place as u64));
+    }
+    run.document(Clone::clone)
 }
 
 /// Three agents, one of which was lost.

@@ -16,7 +16,7 @@ pub(super) fn ran(curve: &CurveDocument) -> Vec<Vec<String>> {
     let title = format!("pummel {}", curve.tool.version);
     let Some(plan) = &curve.plan else { return vec![vec![title, runs(curve)]] };
     let programs: BTreeSet<String> = curve.software.iter().cloned().collect();
-    vec![vec![title, servers_of(plan, &programs), runs(curve)], vec![load(curve, plan)]]
+    vec![vec![title, servers_of(plan, None, &programs), runs(curve)], vec![load(curve, plan)]]
 }
 
 /// The number of runs and their length, such as `18 runs of 10 s`.
