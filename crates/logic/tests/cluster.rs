@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use pummel_logic::arrival::{Pace, Schedule};
 use pummel_logic::client::route::{Lane, Router};
 use pummel_logic::client::{Action, Client, Exchange, PhaseAssignment};
 use pummel_logic::cluster::hops::HopLimits;
@@ -11,7 +12,7 @@ use pummel_logic::cluster::slot_of;
 use pummel_logic::cluster::view::{ClusterView, RedirectCounts};
 use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::{Answer, Stamp};
-use pummel_logic::plan::{Data, Mix, Route, Work};
+use pummel_logic::plan::{Arrivals, Data, Mix, Route, Work};
 use pummel_logic::protocol::{Fault, Keys, Outcome, Verb};
 use pummel_logic::rng::{Stream, StreamOwner};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
@@ -72,6 +73,11 @@ impl Scene {
     }
 
     fn of(mix: Mix, requests: u64, depth: u32, limits: HopLimits) -> Scene {
+        Scene::at(mix, requests, depth, limits, None)
+    }
+
+    /// The scene of a client whose requests are due by this schedule.
+    fn at(mix: Mix, requests: u64, depth: u32, limits: HopLimits, schedule: Option<Schedule>) -> Scene {
         let data = Data { records: 1_000, ..Data::default() };
         let keys = KeyMaker::new(&data).expect("the keys are short");
         let values = ValueMaker::new(&data).expect("the values are small");
@@ -89,7 +95,7 @@ impl Scene {
         let mut client = Client::new(0, 0, 0, None).with_lanes(&lanes).of_cluster();
         let place = StreamOwner { seed: 1, group: 0, phase: 1, client: 0 };
         let assignment = PhaseAssignment { begin: BEGIN, requests, depth, ..PhaseAssignment::nothing(place) };
-        client.begin(assignment, None);
+        client.begin(assignment, schedule);
         let mut scene = Scene {
             client,
             maker,
@@ -374,6 +380,33 @@ fn requests_for_a_node_without_a_connection_are_held_and_never_sent_after_their_
     scene.poll();
     assert_eq!(scene.unsent, 1);
     assert!(!scene.is_done, "the third one is due");
+}
+
+#[test]
+fn in_open_loop_requests_of_other_nodes_pass_those_of_a_node_that_is_down() {
+    let place = StreamOwner { seed: 1, group: 0, phase: 1, client: 0 };
+    let schedule = Pace::new(&Arrivals::Constant, 1_000.0, 1).schedule(place);
+    let limits = HopLimits { redirects: 5, timeout_ns: 50 * MILLISECOND };
+    let mut scene = Scene::at(mix_of(Verb::Get), 200, 1, limits, Some(schedule));
+    let mut map = map_of(0);
+    (0..8_192).for_each(|slot| map.set_owner(slot, 1));
+    scene.maker.cluster_mut().expect("it is a cluster").renew(&map, &nodes());
+    scene.client.handle_closed(1, true, &mut scene.maker);
+    while !scene.is_done {
+        scene.poll();
+        match scene.sent.pop_front() {
+            Some(sent) => {
+                assert_eq!(sent.lane, 0, "the other node is down");
+                let late = sent.at - sent.ticket.due;
+                assert!(late <= 2 * MILLISECOND, "{late} ns behind requests of another node");
+                scene.answer(&sent, Outcome::Hit, "");
+            }
+            None => scene.now = scene.waits_until.max(scene.now),
+        }
+    }
+    let answered = scene.ended.len() as u64;
+    assert_eq!(answered + scene.unsent, 200);
+    assert!((60..140).contains(&answered), "{answered}");
 }
 
 #[test]
