@@ -3,7 +3,7 @@
 //! A slot with a redirected request takes no other request of the same client until that one has ended: under the new map a later
 //! request would overtake it. Requests of other slots pass.
 
-use super::cluster_requests::{HELD_MAX, Held, Redirected};
+use super::cluster_requests::{ClusterRequests, HELD_MAX, Held, Redirected};
 use super::lane_set::LaneState;
 use super::next::{Next, NextRequest};
 use super::split::WholeAnswer;
@@ -76,14 +76,14 @@ impl Client {
             self.lanes.set(lane, LaneState::Absent);
             self.lanes.get_mut(lane).server = 0;
         }
-        self.under_way.cluster = Some(Box::default());
+        self.splits_mut().cluster = Some(ClusterRequests::default());
         self
     }
 
     /// Takes in, from a new map, that the node of this lane owns slots or does not. Returns whether the lane has a connection that is not wanted
     /// any more; [`Client::leave`] follows when the connection is closed.
     pub fn note_member(&mut self, lane: Lane, is_member: bool) -> bool {
-        if let Some(cluster) = &mut self.under_way.cluster {
+        if let Some(cluster) = self.under_way.cluster_mut() {
             cluster.end_waits();
         }
         match (self.lanes.get(lane).state, is_member) {
@@ -107,14 +107,14 @@ impl Client {
 
     /// Lets no request be sent again, since the phase is over. What waits is taken by [`Client::take_waiting`].
     pub fn end_redirects(&mut self) {
-        if let Some(cluster) = &mut self.under_way.cluster {
+        if let Some(cluster) = self.under_way.cluster_mut() {
             cluster.is_over = true;
         }
     }
 
     /// Takes the end of a request, given up at `now`, that was sent and waits to be sent again; `None` when there is none left.
     pub fn take_waiting(&mut self, now: Nanos) -> Option<WholeAnswer> {
-        let cluster = self.under_way.cluster.as_mut()?;
+        let cluster = self.under_way.cluster_mut()?;
         let at = cluster.redirected.iter().position(|redirected| redirected.under_way.is_none())?;
         Some(self.fail(at, now))
     }
@@ -128,7 +128,7 @@ impl Client {
         words: &[u8],
         maker: &mut RequestMaker,
     ) -> Exchange {
-        let Some(cluster) = &mut self.under_way.cluster else { return Exchange::Whole };
+        let Some(cluster) = self.under_way.cluster_mut() else { return Exchange::Whole };
         if answer.ticket.origin == Origin::Asking {
             return Exchange::GoesOn;
         }
@@ -196,7 +196,7 @@ impl Client {
         answer: &Answer<'_>,
         maker: &mut RequestMaker,
     ) -> Exchange {
-        let (Some(cluster), Some(at)) = (&mut self.under_way.cluster, found) else { return Exchange::Whole };
+        let (Some(cluster), Some(at)) = (self.under_way.cluster_mut(), found) else { return Exchange::Whole };
         let Redirected { ticket, first_sent, .. } = cluster.redirected.remove(at);
         cluster.freed_at = cluster.freed_at.max(answer.read);
         cluster.look_again();
@@ -210,7 +210,7 @@ impl Client {
 
     /// Gives up the redirected request at this place, which is not under way.
     fn fail(&mut self, at: usize, now: Nanos) -> WholeAnswer {
-        let Some(cluster) = &mut self.under_way.cluster else {
+        let Some(cluster) = self.under_way.cluster_mut() else {
             unreachable!("the request is one of a cluster")
         };
         let Redirected { ticket, first_sent, fault, words, .. } = cluster.redirected.remove(at);
@@ -290,7 +290,7 @@ impl Client {
                     if !self.holds_without_slots() {
                         self.under_way.slots.take();
                     }
-                    if let Some(cluster) = &mut self.under_way.cluster {
+                    if let Some(cluster) = self.under_way.cluster_mut() {
                         cluster.held.push_back(Held { request, due, ready });
                     }
                 }
@@ -306,12 +306,12 @@ impl Client {
 
     /// Whether another request may be held. In closed loop the slots bound their number.
     fn can_hold(&self) -> bool {
-        let held = self.under_way.cluster.as_ref().map_or(0, |cluster| cluster.held.len());
+        let held = self.under_way.cluster().map_or(0, |cluster| cluster.held.len());
         !self.holds_without_slots() || held < HELD_MAX
     }
 
     fn take_held(&mut self, at: usize) -> Option<Held> {
-        self.under_way.cluster.as_mut()?.take_held(at)
+        self.under_way.cluster_mut()?.take_held(at)
     }
 
     /// Frees the slot of a held request that is never sent, if it has one.
@@ -324,7 +324,7 @@ impl Client {
     /// The next step of a request that has not found its node; `None` where all of them wait.
     fn next_step(&mut self, now: Nanos, maker: &mut RequestMaker) -> Option<Step> {
         let timeout_ns = maker.cluster()?.limits().timeout_ns;
-        let cluster = self.under_way.cluster.as_ref()?;
+        let cluster = self.under_way.cluster()?;
         for (at, redirected) in cluster.redirected.iter().enumerate() {
             if redirected.under_way.is_some() || redirected.wake_at > now && !self.stopped {
                 continue;
@@ -348,16 +348,14 @@ impl Client {
         if self.holds_without_slots() && !self.under_way.slots.is_free() {
             return None;
         }
-        while let Some(held) =
-            self.under_way.cluster.as_ref()?.held.get(self.under_way.cluster.as_ref()?.looked_at)
-        {
-            let (request, at) = (held.request, self.under_way.cluster.as_ref()?.looked_at);
+        while let Some(held) = self.under_way.cluster()?.held.get(self.under_way.cluster()?.looked_at) {
+            let (request, at) = (held.request, self.under_way.cluster()?.looked_at);
             let way = self.way_of(&request, now, maker);
             self.splits_mut().parked.clear();
             match way {
                 Way::Open(_) => return Some(Step::Release(at)),
                 Way::Never => return Some(Step::Late(at)),
-                Way::Later => self.under_way.cluster.as_mut()?.looked_at += 1,
+                Way::Later => self.under_way.cluster_mut()?.looked_at += 1,
             }
         }
         None
@@ -365,7 +363,7 @@ impl Client {
 
     /// Time at which a request that has not found its node is looked at, although nothing happens.
     fn next_parked_time(&self, now: Nanos, maker: &RequestMaker) -> Nanos {
-        let (Some(cluster), Some(view)) = (&self.under_way.cluster, maker.cluster()) else { return NEVER };
+        let (Some(cluster), Some(view)) = (self.under_way.cluster(), maker.cluster()) else { return NEVER };
         let timeout_ns = view.limits().timeout_ns;
         let of_redirected = cluster.redirected.iter().filter(|redirected| redirected.under_way.is_none());
         let wakes = of_redirected.map(|redirected| match redirected.wake_at > now {
@@ -388,7 +386,7 @@ impl Client {
 
     /// The state of the way to the node that owns a slot.
     fn way_to(&self, place: Place, now: Nanos, maker: &mut RequestMaker) -> Way {
-        let (Some(cluster), Some(view)) = (&self.under_way.cluster, maker.cluster_mut()) else {
+        let (Some(cluster), Some(view)) = (self.under_way.cluster(), maker.cluster_mut()) else {
             return Way::Never;
         };
         if cluster.is_blocked(place) {
@@ -416,7 +414,7 @@ impl Client {
         now: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        let freed_at = self.under_way.cluster.as_ref().map_or(0, |cluster| cluster.freed_at);
+        let freed_at = self.under_way.cluster().map_or(0, |cluster| cluster.freed_at);
         match self.way_of(&request, now, maker) {
             Way::Open(opened) => self.ask_now(request, due, ready.max(opened).max(freed_at), maker),
             // The way was open a moment ago.
@@ -454,7 +452,7 @@ impl Client {
 
     /// Sends the redirected request at this place again.
     fn ask_again<'a>(&'a mut self, at: usize, lane: Lane, maker: &'a mut RequestMaker) -> Action<'a> {
-        let Some(cluster) = &mut self.under_way.cluster else {
+        let Some(cluster) = self.under_way.cluster_mut() else {
             unreachable!("the request is one of a cluster")
         };
         let redirected = &mut cluster.redirected[at];

@@ -143,7 +143,7 @@ impl Client {
         if self.source.window.is_some() {
             return self.poll_window(now, maker);
         }
-        if self.under_way.cluster.is_some() {
+        if self.under_way.cluster().is_some() {
             return self.poll_in_cluster(now, maker);
         }
         self.poll_next::<DRAWN>(now, maker)
@@ -211,7 +211,7 @@ impl Client {
     pub fn handle_opened(&mut self, lane: Lane, at: Nanos) {
         self.lanes.set(lane, LaneState::Open(at));
         self.lanes.get_mut(lane).down = false;
-        if let Some(cluster) = &mut self.under_way.cluster {
+        if let Some(cluster) = self.under_way.cluster_mut() {
             cluster.look_again();
         }
         if let Some(tasks) = &mut self.source.window {
@@ -369,7 +369,7 @@ impl Client {
             true => self.count_unsent_rows(until, maker, &mut unsent),
             false => self.count_unsent_drawn(until, maker, draws_max, &mut unsent),
         }
-        if let Some(cluster) = &mut self.under_way.cluster {
+        if let Some(cluster) = self.under_way.cluster_mut() {
             cluster.take_unsent(until, &mut unsent);
         }
         self.under_way

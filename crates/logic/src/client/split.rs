@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::cluster_requests::ClusterRequests;
 use crate::client::route::Place;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::Ticket;
@@ -19,6 +20,8 @@ pub(super) struct Splits {
     pub(super) begun: VecDeque<Split>,
     /// Place in `begun` of the newest split.
     pub(super) newest: usize,
+    /// Requests that have not found their node; `None` where the servers are no cluster.
+    pub(super) cluster: Option<ClusterRequests>,
 }
 
 /// A request that several lanes share.

@@ -16,14 +16,12 @@ pub(super) struct UnderWay {
     pub(super) waiting: FollowUps,
     /// Requests that lanes share; `None` where there is one lane.
     pub(super) splits: Option<Box<Splits>>,
-    /// Requests that have not found their node; `None` where the servers are no cluster.
-    pub(super) cluster: Option<Box<ClusterRequests>>,
 }
 
 impl UnderWay {
     /// Nothing, at a depth of 1.
     pub(super) fn new() -> UnderWay {
-        UnderWay { slots: Slots::new(1, 0), waiting: FollowUps::default(), splits: None, cluster: None }
+        UnderWay { slots: Slots::new(1, 0), waiting: FollowUps::default(), splits: None }
     }
 
     /// Begins a phase with `depth` slots, which are free since `begin`.
@@ -34,9 +32,19 @@ impl UnderWay {
         assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
         self.slots.renew(depth, begin);
         self.waiting.clear();
-        if let Some(cluster) = &mut self.cluster {
+        if let Some(cluster) = self.cluster_mut() {
             cluster.clear();
         }
+    }
+
+    /// Requests that have not found their node; `None` where the servers are no cluster.
+    pub(super) fn cluster(&self) -> Option<&ClusterRequests> {
+        self.splits.as_ref()?.cluster.as_ref()
+    }
+
+    /// Requests that have not found their node, to change them.
+    pub(super) fn cluster_mut(&mut self) -> Option<&mut ClusterRequests> {
+        self.splits.as_mut()?.cluster.as_mut()
     }
 
     /// Whether only some parts of a request were asked.
