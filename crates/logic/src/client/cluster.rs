@@ -280,10 +280,11 @@ impl Client {
                     (due, ready, request)
                 }
             };
-            match self.way_of(&request, now, maker) {
+            let (place, way) = self.way_of(&request, now, maker);
+            match way {
                 Way::Open(opened) => {
                     self.under_way.slots.take();
-                    return self.ask_now(request, due, ready.max(opened), maker);
+                    return self.ask_now(request, place, (due, ready.max(opened)), maker);
                 }
                 Way::Later if self.can_hold() => {
                     self.splits_mut().parked.clear();
@@ -350,7 +351,7 @@ impl Client {
         }
         while let Some(held) = self.under_way.cluster()?.held.get(self.under_way.cluster()?.looked_at) {
             let (request, at) = (held.request, self.under_way.cluster()?.looked_at);
-            let way = self.way_of(&request, now, maker);
+            let (_, way) = self.way_of(&request, now, maker);
             self.splits_mut().parked.clear();
             match way {
                 Way::Open(_) => return Some(Step::Release(at)),
@@ -374,14 +375,20 @@ impl Client {
         wakes.chain(of_held).min().unwrap_or(NEVER)
     }
 
-    /// The state of the way to all nodes of a request. Where several slots share it, `parked` has them afterwards.
-    fn way_of(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> Way {
+    /// The (first) slot of a request, and the state of the way to all its nodes. Where several slots share the request, `parked` has
+    /// them afterwards.
+    fn way_of(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> (Place, Way) {
         let first = self.find_places(request, maker);
-        let places: Vec<Place> = self.splits_mut().parked.iter().map(|&(place, _)| place).collect();
-        if places.is_empty() {
-            return self.way_to(first, now, maker);
-        }
-        places.into_iter().fold(Way::Open(0), |way, place| way.and(self.way_to(place, now, maker)))
+        let places = std::mem::take(&mut self.splits_mut().parked);
+        let way = match places.is_empty() {
+            true => self.way_to(first, now, maker),
+            false => {
+                let ways = places.iter().map(|&(place, _)| self.way_to(place, now, maker));
+                ways.fold(Way::Open(0), Way::and)
+            }
+        };
+        self.splits_mut().parked = places;
+        (first, way)
     }
 
     /// The state of the way to the node that owns a slot.
@@ -415,8 +422,9 @@ impl Client {
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
         let freed_at = self.under_way.cluster().map_or(0, |cluster| cluster.freed_at);
-        match self.way_of(&request, now, maker) {
-            Way::Open(opened) => self.ask_now(request, due, ready.max(opened).max(freed_at), maker),
+        let (place, way) = self.way_of(&request, now, maker);
+        match way {
+            Way::Open(opened) => self.ask_now(request, place, (due, ready.max(opened).max(freed_at)), maker),
             // The way was open a moment ago.
             _ => {
                 self.splits_mut().parked.clear();
@@ -426,20 +434,19 @@ impl Client {
         }
     }
 
-    /// Asks a request that has its slot and whose ways are open, as [`Client::way_of`] found them.
+    /// Asks a request that has its slot and whose ways are open, as [`Client::way_of`] found them, with its times due and ready.
     fn ask_now<'a>(
         &'a mut self,
         request: NextRequest,
-        due: Nanos,
-        ready: Nanos,
+        place: Place,
+        (due, ready): (Nanos, Nanos),
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
         if self.under_way.is_splitting() {
             self.split(&request, due, ready);
             return self.ask_part(maker);
         }
-        let place = self.find_places(&request, maker);
-        let lane = maker.cluster().and_then(|view| view.owner_of(place)).unwrap_or(0);
+        let lane = maker.routing.lane_at(place);
         self.ask_in_slot(request, due, ready, maker).over(lane).at(place)
     }
 
