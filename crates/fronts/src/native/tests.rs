@@ -133,13 +133,15 @@ fn a_plan_of_which_nothing_is_said_is_that_of_a_run_without_options() {
 }
 
 /// Options of a run that decide fields by the rows of other options.
-const BESIDE: [&str; 8] = [
+const BESIDE: [&str; 10] = [
+    "--cluster",
     "--hit-ratio",
     "--load",
     "--max-time",
     "--measure-connections",
     "--measure-depth",
     "--measure-rate",
+    "--no-cluster",
     "--no-load",
     "--trace-warmup",
 ];
