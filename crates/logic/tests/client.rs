@@ -158,7 +158,7 @@ impl Story {
                 Action::Done => return Wanted::Done,
                 Action::DoneUntil(until) => panic!("a trace is replayed until {until}"),
                 Action::Unsent { verb, .. } => panic!("{verb:?} was given up"),
-                Action::AskAgain { .. } | Action::GivenUp(_) => panic!("there is no cluster"),
+                Action::AskAgain { .. } | Action::GivenUp(..) => panic!("there is no cluster"),
                 Action::Ask { op, ticket, .. } => {
                     let keys = (0..op.keys.count()).map(|n| op.keys.key(n).to_vec()).collect();
                     let len_bytes = op.value.len() as u64;

@@ -73,12 +73,18 @@ impl Scene {
     }
 
     fn of(mix: Mix, requests: u64, depth: u32, limits: HopLimits) -> Scene {
-        Scene::at(mix, requests, depth, limits, None)
+        Scene::at(1_000, mix, (requests, depth), limits, None)
     }
 
-    /// The scene of a client whose requests are due by this schedule.
-    fn at(mix: Mix, requests: u64, depth: u32, limits: HopLimits, schedule: Option<Schedule>) -> Scene {
-        let data = Data { records: 1_000, ..Data::default() };
+    /// The scene of a client of so many records, whose requests are due by this schedule.
+    fn at(
+        records: u64,
+        mix: Mix,
+        (requests, depth): (u64, u32),
+        limits: HopLimits,
+        schedule: Option<Schedule>,
+    ) -> Scene {
+        let data = Data { records, ..Data::default() };
         let keys = KeyMaker::new(&data).expect("the keys are short");
         let values = ValueMaker::new(&data).expect("the values are small");
         let servers: Vec<String> = (0..NODES).map(|node| name(node).to_string()).collect();
@@ -126,8 +132,8 @@ impl Scene {
             let (lane, ticket, key, asking) = match self.client.poll(now, &mut self.maker) {
                 Action::Ask { lane, op, ticket } => (lane, ticket, first_key(&op.keys), false),
                 Action::AskAgain { lane, op, ticket, asking } => (lane, ticket, first_key(&op.keys), asking),
-                Action::GivenUp(whole) => {
-                    self.end(0, &whole.answer());
+                Action::GivenUp(lane, whole) => {
+                    self.end(lane, &whole.answer());
                     continue;
                 }
                 Action::Unsent { .. } => {
@@ -221,10 +227,10 @@ fn a_moved_request_is_one_request_with_its_first_sending() {
     scene.answer(&again, Outcome::Miss, "");
     assert_eq!(scene.ended, [(Verb::Get, first.at, true)]);
     assert_eq!(scene.counts(), RedirectCounts { moved: 1, followed: 1, ..RedirectCounts::default() });
-    // The slot belongs to the other node from now on, and the wish for a new map blames nobody.
+    // The slot belongs to the other node from now on, and a new map may be asked of any node.
     let view = scene.maker.cluster_mut().expect("it is a cluster");
     assert_eq!(view.owner_of(slot_of(&first.key)), Some(2));
-    assert_eq!(view.take_wish(), Some(None));
+    assert_eq!(view.take_refresh_request(), Some(None));
     let second = scene.take();
     scene.answer(&second, Outcome::Hit, "");
     scene.poll();
@@ -325,38 +331,55 @@ fn a_read_is_repeated_after_a_loss_and_a_write_is_not() {
             let repeated = scene.take();
             assert_eq!(repeated.key, sent.key);
             scene.answer(&repeated, Outcome::Hit, "");
-            assert_eq!(scene.counts().lost_reads, 1);
+            assert_eq!(scene.counts().repeated, 1);
         }
     }
 }
 
 #[test]
-fn later_requests_of_a_redirected_slot_wait_and_others_pass() {
-    // One key: all requests are of one slot.
-    let data_of_one = Mix { popularity: pummel_logic::plan::Popularity::Uniform, ..mix_of(Verb::Set) };
-    let mut scene = Scene::new(data_of_one, 64, 4);
+fn a_write_of_which_nothing_was_sent_is_repeated_and_counts_from_its_sending() {
+    let mut scene = Scene::new(mix_of(Verb::Set), 1, 1);
+    let queued = Sent { at: NEVER, ..scene.take() };
+    scene.answer(&queued, Outcome::Error(Fault::Closed), "");
+    assert!(scene.ended.is_empty());
     scene.poll();
-    let sent: Vec<Sent> = scene.sent.drain(..).collect();
-    assert_eq!(sent.len(), 4);
-    let (held, others) = (&sent[0], &sent[1..]);
-    scene.refuse(held, "CLUSTERDOWN The cluster is down");
-    for other in others {
-        scene.answer(other, Outcome::Stored, "");
+    scene.now = scene.waits_until;
+    let sent = scene.take();
+    scene.answer(&sent, Outcome::Stored, "");
+    assert_eq!(scene.ended, [(Verb::Set, sent.at, true)]);
+}
+
+#[test]
+fn later_requests_of_a_redirected_slot_wait_and_others_pass() {
+    // Two keys, each in a slot of its own.
+    let limits = HopLimits { redirects: 5, timeout_ns: SECOND };
+    let mut scene = Scene::at(2, mix_of(Verb::Set), (64, 4), limits, None);
+    scene.poll();
+    let first = scene.sent.pop_front().expect("four are sent");
+    let slot = slot_of(&first.key);
+    scene.refuse(&first, "CLUSTERDOWN The cluster is down");
+    // What was on its way before it is answered; what comes later waits as long as the first one.
+    while let Some(sent) = scene.sent.pop_front() {
+        scene.answer(&sent, Outcome::Stored, "");
     }
-    // While the first one waits, nothing of its slot is sent, and three requests at a time are under way.
-    let slot = slot_of(&held.key);
-    for _ in 0..15 {
+    let (mut passed, mut held, mut is_over) = (0, 0, false);
+    while scene.now < BEGIN + 60 * MILLISECOND {
         scene.poll();
-        let round: Vec<Sent> = scene.sent.drain(..).collect();
-        assert!(round.iter().all(|sent| slot_of(&sent.key) != slot), "what comes later would overtake it");
-        if scene.now > BEGIN + 9 * MILLISECOND {
-            break;
-        }
-        for sent in &round {
-            scene.answer(sent, Outcome::Stored, "");
-            scene.now -= MILLISECOND - 1;
+        match scene.sent.pop_front() {
+            Some(sent) if sent.key == first.key && sent.ticket.index != first.ticket.index => {
+                assert!(is_over, "it overtakes the first one");
+                held += 1;
+                scene.answer(&sent, Outcome::Stored, "");
+            }
+            Some(sent) => {
+                passed += u64::from(slot_of(&sent.key) != slot && !is_over);
+                is_over |= sent.ticket.index == first.ticket.index;
+                scene.answer(&sent, Outcome::Stored, "");
+            }
+            None => scene.now = scene.waits_until.max(scene.now),
         }
     }
+    assert!(passed > 0 && held > 0, "{passed} passed and {held} waited");
 }
 
 #[test]
@@ -387,7 +410,7 @@ fn in_open_loop_requests_of_other_nodes_pass_those_of_a_node_that_is_down() {
     let place = StreamOwner { seed: 1, group: 0, phase: 1, client: 0 };
     let schedule = Pace::new(&Arrivals::Constant, 1_000.0, 1).schedule(place);
     let limits = HopLimits { redirects: 5, timeout_ns: 50 * MILLISECOND };
-    let mut scene = Scene::at(mix_of(Verb::Get), 200, 1, limits, Some(schedule));
+    let mut scene = Scene::at(1_000, mix_of(Verb::Get), (200, 1), limits, Some(schedule));
     let mut map = map_of(0);
     (0..8_192).for_each(|slot| map.set_owner(slot, 1));
     scene.maker.cluster_mut().expect("it is a cluster").renew(&map, &nodes());
@@ -418,7 +441,8 @@ fn a_phase_that_is_over_ends_what_waits() {
     scene.client.end_redirects();
     scene.answer(&sent[1], Outcome::Error(Fault::Closed), "");
     assert_eq!(scene.ended.len(), 1, "nothing is repeated any more");
-    let whole = scene.client.take_waiting(scene.now).expect("one waits");
+    let (lane, whole) = scene.client.take_waiting(scene.now).expect("one waits");
+    assert_eq!(lane, sent[0].lane);
     assert_eq!((whole.answer().sent, whole.message()), (sent[0].at, &b"CLUSTERDOWN The cluster is down"[..]));
     scene.client.handle_answer(0, &whole.answer(), &mut scene.maker);
     assert!(scene.client.take_waiting(scene.now).is_none());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pummel_logic::cluster::map::SlotMap;
 use pummel_logic::cluster::nodes::{NodeNumber, NodeTable};
-use pummel_logic::cluster::view::Wish;
+use pummel_logic::cluster::view::RefreshRequest;
 
 use pummel_logic::cluster::shards::ShardOfSlot;
 
@@ -19,24 +19,24 @@ pub struct Topology {
     pub nodes: Arc<NodeTable>,
 }
 
-/// The published map, and the wishes for a new one.
+/// The published map, and the requests for a new one.
 #[derive(Debug)]
 pub struct Published {
     /// Number of maps that were published.
     generation: AtomicU64,
     topology: Mutex<Topology>,
-    wishes: Mutex<Wishes>,
+    requests: Mutex<RefreshRequests>,
     /// Flag of each node: it failed to take a connection, or lost one, and has answered nothing since.
     down: Box<[AtomicBool]>,
     /// The shards of the first map.
     shards: Arc<ShardOfSlot>,
-    wished: Condvar,
+    requested: Condvar,
 }
 
-/// The wishes for a new map that were not taken yet.
+/// The requests for a new map that were not taken yet.
 #[derive(Debug, Default)]
-struct Wishes {
-    wish: Option<Wish>,
+struct RefreshRequests {
+    request: Option<RefreshRequest>,
     is_over: bool,
 }
 
@@ -52,8 +52,8 @@ impl Published {
             down: (0..nodes_max).map(|_| AtomicBool::new(false)).collect(),
             generation: AtomicU64::new(1),
             topology: Mutex::new(topology),
-            wishes: Mutex::default(),
-            wished: Condvar::new(),
+            requests: Mutex::default(),
+            requested: Condvar::new(),
         }
     }
 
@@ -80,13 +80,13 @@ impl Published {
     }
 
     /// Asks for a new map, of another node than the one blamed.
-    pub fn want(&self, wish: Wish) {
-        if let Some(node) = wish {
+    pub fn request_refresh(&self, request: RefreshRequest) {
+        if let Some(node) = request {
             self.note_down(node, true);
         }
-        let mut wishes = locked(&self.wishes);
-        wishes.wish = Some(wish.or(wishes.wish.flatten()));
-        self.wished.notify_one();
+        let mut requests = locked(&self.requests);
+        requests.request = Some(request.or(requests.request.flatten()));
+        self.requested.notify_one();
     }
 
     /// Notes whether a node is down.
@@ -107,22 +107,22 @@ impl Published {
         map.masters().find(|&node| is_down(node))
     }
 
-    /// Ends the wait for wishes for good.
+    /// Ends the wait for requests for good.
     pub fn end(&self) {
-        locked(&self.wishes).is_over = true;
-        self.wished.notify_one();
+        locked(&self.requests).is_over = true;
+        self.requested.notify_one();
     }
 
-    /// Whether no wish is answered any more.
+    /// Whether no request is answered any more.
     pub fn is_over(&self) -> bool {
-        locked(&self.wishes).is_over
+        locked(&self.requests).is_over
     }
 
-    /// Waits for a wish for so long at most, and takes it.
-    pub fn await_wish(&self, longest: Duration) -> Option<Wish> {
-        let wishes = locked(&self.wishes);
-        let is_idle = |wishes: &mut Wishes| wishes.wish.is_none() && !wishes.is_over;
-        let waited = self.wished.wait_timeout_while(wishes, longest, is_idle);
-        waited.unwrap_or_else(PoisonError::into_inner).0.wish.take()
+    /// Waits for a request for so long at most, and takes it.
+    pub fn await_request(&self, longest: Duration) -> Option<RefreshRequest> {
+        let requests = locked(&self.requests);
+        let is_idle = |requests: &mut RefreshRequests| requests.request.is_none() && !requests.is_over;
+        let waited = self.requested.wait_timeout_while(requests, longest, is_idle);
+        waited.unwrap_or_else(PoisonError::into_inner).0.request.take()
     }
 }

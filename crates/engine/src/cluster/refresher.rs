@@ -49,9 +49,9 @@ pub fn refresh(
             at => Duration::from_nanos(at.saturating_sub(now)).min(LOOK),
         };
         if !wait.is_zero()
-            && let Some(wish) = published.await_wish(wait)
+            && let Some(request) = published.await_request(wait)
         {
-            schedule.want(wish, clock::now());
+            schedule.request_refresh(request, clock::now());
         }
         let now = clock::now();
         if schedule.next_time() > now {
@@ -82,14 +82,14 @@ pub fn refresh(
         schedule.handle_end(clock::now(), changed);
         // A node that owns slots and is gone is replaced sooner or later.
         if let Some(node) = published.owner_that_is_down(&published.topology().map) {
-            schedule.want(Some(node), clock::now());
+            schedule.request_refresh(Some(node), clock::now());
         }
     }
     refreshes
 }
 
-/// The map of a reply. Nodes that join get the next numbers, as long as there are servers that none has; the others have no
-/// number, and their slots no owner.
+/// The map of a reply. Nodes that join get the next numbers, as long as there are vacant servers and a name has an address that may
+/// be reached; the slots of others have no owner until the next reply.
 pub fn topology_of(
     reply: &SlotsReply,
     known: &NodeTable,
@@ -97,23 +97,59 @@ pub fn topology_of(
     permits: &dyn Fn(IpAddr) -> bool,
 ) -> Topology {
     let mut nodes = known.clone();
-    let before = nodes.len();
-    let mut map = SlotMap::of(reply, &mut nodes);
-    for (number, server) in servers.iter().enumerate().take(nodes.len()).skip(before) {
-        let node = number as NodeNumber;
-        if !server.join(&nodes.name(node).to_string(), permits) {
-            map = without(map, node);
+    let masters = reply.ranges.iter().filter_map(|range| range.master.as_ref());
+    for node in masters.filter(|node| known.find(&node.name).is_none()) {
+        let is_new = nodes.find(&node.name).is_none();
+        let vacant = servers.get(nodes.len()).filter(|_| is_new);
+        if vacant.is_some_and(|server| server.join(&node.name.to_string(), permits)) {
+            nodes.number_of(&node.name);
         }
     }
+    let map = SlotMap::of(reply, &mut nodes.full());
     Topology { map: Arc::new(map), nodes: Arc::new(nodes) }
 }
 
-/// The map without a node that cannot be reached.
-fn without(mut map: SlotMap, node: NodeNumber) -> SlotMap {
-    for slot in 0..pummel_logic::cluster::SLOTS as u16 {
-        if map.owner_of(slot) == node {
-            map.set_owner(slot, pummel_logic::cluster::UNOWNED);
-        }
+#[cfg(test)]
+mod tests {
+    use pummel_logic::cluster::UNOWNED;
+    use pummel_logic::cluster::nodes::NodeName;
+    use pummel_logic::cluster::slots_reply::{NodeSeen, SlotRange};
+
+    use super::*;
+    use crate::resolve::Sources;
+
+    fn seen(name: &str) -> NodeSeen {
+        NodeSeen { name: NodeName::parse(name).expect("it is a name"), id: String::new() }
     }
-    map
+
+    fn range(first: u16, last: u16, master: &str) -> SlotRange {
+        SlotRange { first, last, master: Some(seen(master)), replicas: Vec::new() }
+    }
+
+    #[test]
+    fn nodes_that_join_take_vacant_servers_and_others_get_none() {
+        let first = Server::resolve("127.0.0.1:1", &Sources::default()).expect("an address");
+        let vacant = || Server::vacant(&Sources::default());
+        let servers = [first, vacant(), vacant()];
+        let mut known = NodeTable::new(servers.len());
+        known.number_of(&seen("127.0.0.1:1").name);
+        let ranges = [
+            ("127.0.0.1:1", 0),
+            ("127.0.0.9:2", 1),
+            ("127.0.0.1:3", 2),
+            ("127.0.0.1:4", 3),
+            ("127.0.0.1:5", 4),
+            ("127.0.0.1:3", 5),
+        ];
+        let ranges = ranges.iter().map(|(name, slot)| range(*slot, *slot, name)).collect();
+        let reply = SlotsReply { ranges, unusable: 0 };
+        let permits = |address: IpAddr| !address.to_string().ends_with('9');
+        let Topology { map, nodes } = topology_of(&reply, &known, &servers, &permits);
+        let owners = [0, 1, 2, 3, 4, 5].map(|slot| map.owner_of(slot));
+        assert_eq!(owners, [0, UNOWNED, 1, 2, UNOWNED, 1], "one may not be reached, and one has no place");
+        assert_eq!((nodes.len(), servers[1].name(), servers[2].name()), (3, "127.0.0.1:3", "127.0.0.1:4"));
+        // The numbers stay, whatever comes later.
+        let again = topology_of(&reply, &nodes, &servers, &|_| true);
+        assert_eq!((again.map.owner_of(5), again.map.owner_of(1), again.nodes.len()), (1, UNOWNED, 3));
+    }
 }

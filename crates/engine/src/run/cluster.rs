@@ -5,7 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread;
 
-use pummel_logic::cluster::nodes::{NodeName, NodeTable};
+use pummel_logic::client::route::crc16::Deal;
+use pummel_logic::cluster::SLOTS;
+use pummel_logic::cluster::map::SlotMap;
+use pummel_logic::cluster::nodes::{NodeName, NodeNumber, NodeTable};
 use pummel_logic::cluster::refresh::RefreshSchedule;
 use pummel_logic::cluster::slots_reply::{NodeSeen, SlotsReply};
 use pummel_logic::plan::Plan;
@@ -110,18 +113,33 @@ pub(super) fn published(
     servers: &[Server],
     reply: &SlotsReply,
 ) -> Result<(Arc<[Server]>, Arc<Published>), RunError> {
+    let (servers, nodes) = with_vacant(plan, servers)?;
+    let first = topology_of(reply, &nodes, &servers, &|_| true);
+    let nodes_max = servers.len();
+    Ok((servers, Arc::new(Published::new(first, nodes_max))))
+}
+
+/// The servers of a simulated run on a cluster, with places for nodes that join it, and a map in which the servers of the plan own as
+/// many slots each.
+pub(super) fn dealt(plan: &Plan, servers: &[Server]) -> Result<(Arc<[Server]>, Arc<Published>), RunError> {
+    let (servers, nodes) = with_vacant(plan, servers)?;
+    let (deal, mut map) = (Deal::new(&plan.servers), SlotMap::unowned());
+    (0..SLOTS as u16).for_each(|slot| map.set_owner(slot, deal.owner(slot) as NodeNumber));
+    let nodes_max = servers.len();
+    let first = Topology { map: Arc::new(map), nodes: Arc::new(nodes) };
+    Ok((servers, Arc::new(Published::new(first, nodes_max))))
+}
+
+/// The servers of a plan with places for nodes that join its cluster, and the table of the nodes that are known.
+fn with_vacant(plan: &Plan, servers: &[Server]) -> Result<(Arc<[Server]>, NodeTable), RunError> {
     let sources = Sources::parse(&plan.socket.source).map_err(RunError::Connect)?;
     let vacant = iter::repeat_with(|| Server::vacant(&sources)).take(plan.lanes() - servers.len());
     let servers: Arc<[Server]> = servers.iter().cloned().chain(vacant).collect();
     let mut nodes = NodeTable::new(servers.len());
-    for name in &plan.servers {
-        if let Some(name) = NodeName::parse(name) {
-            nodes.number_of(&name);
-        }
+    for name in plan.servers.iter().filter_map(|name| NodeName::parse(name)) {
+        nodes.number_of(&name);
     }
-    let first = topology_of(reply, &nodes, &servers, &|_| true);
-    let nodes_max = servers.len();
-    Ok((servers, Arc::new(Published::new(first, nodes_max))))
+    Ok((servers, nodes))
 }
 
 /// The thread that asks for new maps.

@@ -70,8 +70,8 @@ impl<'a> Run<'a> {
     }
 
     /// Runs the plan on backends of the caller's making: each worker makes its own on its own thread, from its number.
-    /// Requests that are measured over UDP are loaded over UDP, connections are not encrypted, and every address is
-    /// permitted.
+    /// Requests that are measured over UDP are loaded over UDP, connections are not encrypted, every address is permitted, and
+    /// the slots of a cluster are dealt to the servers of the plan, none of which is asked for them.
     ///
     /// # Errors
     /// Returns [`RunError::Plan`] for a part that is not one of the plan, and for a plan whose command, keys, values or

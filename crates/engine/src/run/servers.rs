@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use pummel_logic::plan::share::ProcessShare;
-use pummel_logic::plan::{Plan, Transport, Wait, Work};
+use pummel_logic::plan::{Plan, Route, Transport, Wait, Work};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
@@ -207,9 +207,17 @@ pub fn permitted(plan: &Plan, permit: &Permit, goes_on: &dyn Fn() -> bool) -> Re
 /// need. Clients that come and go need no descriptor beforehand, so a plan with them is never refused.
 pub fn ensure_descriptors(plan: &Plan, share: &ProcessShare) -> Result<(), ConnectError> {
     let connections = share.clients() * plan.lanes() as u64;
+    // Nodes that join a cluster may never come.
+    let needed = match plan.route {
+        Route::Cluster => share.clients() * plan.servers.len() as u64,
+        _ => connections,
+    };
     match plan.churning_group() {
         Some(_) => resolve::allow_descriptors(connections, share.threads),
-        None => resolve::ensure_descriptors(connections, share.threads)?,
+        None => resolve::ensure_descriptors(needed, share.threads)?,
+    }
+    if needed < connections {
+        resolve::allow_descriptors(connections, share.threads);
     }
     if plan.evidence {
         // Without these the side connections to servers fail, and nothing else does.

@@ -22,9 +22,9 @@ use pummel_measure::side_times::SideTimes;
 
 use super::context::RunContext;
 use crate::resolve::Server;
+use crate::worker::external_inputs::{ClusterFollower, ExternalInputs};
 use crate::worker::feed::RowFeed;
 use crate::worker::message_sender::MessageSender;
-use crate::worker::outside::{ClusterFollower, Outside};
 use crate::worker::population::ChurnLimits;
 use crate::worker::reporter::{ReportOptions, WorkerReporter};
 use crate::worker::{Endpoint, WorkerLimits, WorkerParts, WorkerSetup};
@@ -56,8 +56,8 @@ pub(super) fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients:
     });
     let churn_limits = churn_limits_of(context, number);
     let cluster = context.cluster.as_ref().map(|published| ClusterFollower::new(Arc::clone(published)));
-    let outside = Outside { feed, cluster };
-    WorkerParts { setup, outside, steered: context.steered.clone(), churn_limits }
+    let external = ExternalInputs { feed, cluster };
+    WorkerParts { setup, external, steered: context.steered.clone(), churn_limits }
 }
 
 /// An interval with memory for everything that the run records.

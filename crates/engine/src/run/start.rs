@@ -106,7 +106,14 @@ impl Start<'_> {
         let servers: Arc<[Server]> =
             servers.into_iter().map(|server| server.loaded_by(plan.transport)).collect();
         let asked = Arc::clone(&servers);
-        self.run_with_codec(HostSetup { servers, asked, kernel: None, tls: None, cluster: None }, backend)
+        let (servers, cluster) = match plan.route {
+            Route::Cluster => {
+                let (servers, published) = cluster::dealt(plan, &servers)?;
+                (servers, Some(published))
+            }
+            _ => (servers, None),
+        };
+        self.run_with_codec(HostSetup { servers, asked, kernel: None, tls: None, cluster }, backend)
     }
 
     /// Runs on backends with TLS where the plan asks for it.
@@ -197,7 +204,7 @@ fn run_threads(
             Some(link) => Some(spawn_observer(scope, context, link)?),
             None => None,
         };
-        let refresher = match &context.cluster {
+        let refresher = match context.cluster.as_ref().filter(|_| !context.is_simulated()) {
             Some(published) => Some(cluster::spawn_refresher(scope, context, published)?),
             None => None,
         };

@@ -12,13 +12,13 @@ pub(crate) mod deadlines;
 pub(crate) mod departures;
 mod events;
 mod expiry;
+pub(crate) mod external_inputs;
 pub(crate) mod feed;
 mod lane_slots;
 mod load_model;
 pub(crate) mod message_sender;
 pub mod messages;
 pub(crate) mod opening;
-pub(crate) mod outside;
 pub(crate) mod population;
 pub(crate) mod refusals;
 mod replies;
@@ -45,7 +45,7 @@ use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::events::handle;
 use crate::worker::expiry::{finds_late, give_up_late};
-use crate::worker::outside::{Outside, end_waiting};
+use crate::worker::external_inputs::{ExternalInputs, end_waiting};
 use crate::worker::population::{ChurnLimits, ChurnPhase, Population};
 use crate::worker::reporter::WorkerReporter;
 pub(crate) use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
@@ -72,7 +72,7 @@ pub struct Worker<C, B> {
     population: Population,
     state: WorkerState<C>,
     /// Sources beside the connections, looked at in each turn; `None` where there are none.
-    outside: Option<Box<Outside>>,
+    external: Option<Box<ExternalInputs>>,
     /// Follows the changes of the rate; `None` if the rate is not changed by hand.
     follower: Option<Box<Follower>>,
 }
@@ -83,7 +83,7 @@ pub struct WorkerParts {
     /// The clients, with all that they need.
     pub setup: WorkerSetup,
     /// Sources beside the connections, looked at in each turn.
-    pub outside: Outside,
+    pub external: ExternalInputs,
     /// The rate that the clients follow; `None` keeps the rate of their schedules.
     pub steered: Option<Arc<SteeredRate>>,
     /// The limits of the clients that come and go; `None` if all clients stay in all phases.
@@ -165,7 +165,7 @@ pub trait PhaseWorker {
 impl<C: Codec, B: Backend> Worker<C, B> {
     /// A worker without an open connection. Every connection gets a copy of `codec`, so that its settings hold for all of them.
     pub fn new(backend: B, codec: &C, parts: WorkerParts) -> Worker<C, B> {
-        let WorkerParts { setup, outside, steered, churn_limits } = parts;
+        let WorkerParts { setup, external, steered, churn_limits } = parts;
         let (population, wheel) = match churn_limits {
             Some(limits) => (Population::churning(limits, setup.clients.len()), TimingWheel::exact()),
             None => {
@@ -177,7 +177,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             backend,
             population,
             state: WorkerState::new(setup, wheel, codec.renew()),
-            outside: outside.boxed(),
+            external: external.boxed(),
             follower: steered.map(|rate| Box::new(Follower::new(rate))),
         }
     }
@@ -243,7 +243,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         mut bounds: Bounds,
         mut enough: Option<&mut Enough<'_, C>>,
     ) -> io::Result<Nanos> {
-        let Worker { backend, population, state, outside, follower } = self;
+        let Worker { backend, population, state, external, follower } = self;
         let mut now = backend.now();
         let ends_on_time = state.entries.iter().any(|entry| entry.client.ends_on_time());
         // When clients that send nothing in the drain are stopped; never where there are none, or they are stopped.
@@ -267,8 +267,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             if !state.relieved.is_empty() {
                 population.relieve(state, backend, now);
             }
-            if let Some(outside) = outside {
-                outside.look(state, backend, now);
+            if let Some(external) = external {
+                external.look(state, backend, now);
             }
             population.serve_woken(state, backend, due_until);
             state.open_queued(backend, now);
@@ -291,7 +291,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 return Ok(over);
             }
             let until = state.next_time(now).min(population.next_due()).min(bounds.drain_end);
-            let until = outside.as_ref().map_or(until, |outside| until.min(outside.next_look(now)));
+            let until = external.as_ref().map_or(until, |external| until.min(external.next_look(now)));
             let woke = backend.now();
             state.reporter.worked(now, woke);
             now = backend.wait_from(woke, until)?;
@@ -382,14 +382,14 @@ fn take_what_lies_unread<C: Codec, B: Backend>(
 
 impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
     fn begin_part(&mut self, part: u32) {
-        if let Some(outside) = &mut self.outside {
-            outside.begin_part(part);
+        if let Some(external) = &mut self.external {
+            external.begin_part(part);
         }
     }
 
     fn end_part(&mut self) {
-        if let Some(outside) = &mut self.outside {
-            outside.end_part();
+        if let Some(external) = &mut self.external {
+            external.end_part();
         }
     }
 

@@ -155,7 +155,12 @@ impl<A: ReplyAccount> Replies<'_, A> {
         let exchange = self.client.end_exchange(self.lane, answer, message, self.maker);
         self.reporter.note_redirects(self.maker);
         match exchange {
-            Exchange::GoesOn => self.reporter.part_ended(answer),
+            Exchange::GoesOn => {
+                self.reporter.part_ended(answer);
+                if answer.mark != 0 {
+                    self.reporter.release_stamp(answer.mark);
+                }
+            }
             Exchange::Whole => self.finish_any(answer, message),
             Exchange::Ends(ticket, sent) => {
                 self.reporter.part_ended(answer);

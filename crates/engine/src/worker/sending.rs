@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 
-use pummel_logic::client::{Action, Client};
+use pummel_logic::client::{Action, Client, Lane, WholeAnswer};
 use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{OUTBOX_MAX_BYTES, Session};
 use pummel_logic::protocol::{Codec, Verb};
@@ -99,13 +99,7 @@ impl<C: Codec> WorkerState<C> {
                     self.to_flush.push(slot as u32);
                     asked += 1 + u32::from(asking) as usize;
                 }
-                Action::GivenUp(whole) => {
-                    let slot = self.lanes.slot_of(number, 0);
-                    let (client, maker, reporter) = (&mut entry.client, &mut self.maker, &mut self.reporter);
-                    let mut replies = Replies::<M::Account>::new(slot, 0, client, maker, reporter);
-                    replies.finish_resent(&whole.answer(), whole.message());
-                    self.reporter.note_redirects(&mut self.maker);
-                }
+                Action::GivenUp(lane, whole) => self.give_up::<M::Account>(number, lane, &whole),
                 Action::Open(lane) => {
                     if !model.open_lane(self, number, lane, now) {
                         break;
@@ -144,6 +138,17 @@ impl<C: Codec> WorkerState<C> {
         if is_crowded {
             self.note_congestion(number);
         }
+    }
+
+    /// Ends a request of a cluster's client that was sent over this lane last, with an error.
+    #[cold]
+    pub fn give_up<A: ReplyAccount>(&mut self, number: usize, lane: Lane, whole: &WholeAnswer) {
+        let slot = self.lanes.slot_of(number, lane);
+        self.reporter.note_server(self.endpoints[slot].server);
+        let client = &mut self.entries[number].client;
+        let mut replies = Replies::<A>::new(slot, lane, client, &mut self.maker, &mut self.reporter);
+        replies.finish_resent(&whole.answer(), whole.message());
+        self.reporter.note_redirects(&mut self.maker);
     }
 
     /// Sends the waiting bytes of a client's connection, or of all connections with waiting bytes where clients have

@@ -404,15 +404,23 @@ impl<C: Codec> WorkerState<C> {
     pub fn close_lane(&mut self, slot: usize, again: bool, now: Nanos) {
         let (client, lane) = self.owner(slot);
         let mut again = again;
-        if let Some(view) = self.maker.cluster_mut() {
-            view.note_failure(lane, now);
-            if !again && !self.is_opening {
-                // The node may be replaced, or come back: requests wait for neither any more, and its lane stays.
-                view.give_up(lane);
-                again = true;
+        let mut has_left = false;
+        match self.maker.cluster_mut() {
+            Some(view) if view.is_master(lane) => {
+                view.note_failure(lane, now);
+                if !again && !self.is_opening {
+                    // The node may be replaced, or come back: requests wait for neither any more, and its lane stays.
+                    view.give_up(lane);
+                    again = true;
+                }
             }
+            Some(_) => (again, has_left) = (true, true),
+            None => {}
         }
         self.entries[client].client.handle_closed(lane, again, &mut self.maker);
+        if has_left {
+            self.entries[client].client.leave(lane);
+        }
         if !again {
             self.lanes_lost += 1;
             let history = self.connections[slot].history;

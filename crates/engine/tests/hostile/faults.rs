@@ -33,11 +33,13 @@ pub enum Misbehaviour {
     Fields,
     /// The beginning of an unasked reply follows a whole one, and may be the last of its connection.
     Tail,
+    /// The reply is that of a cluster's node that does not serve the slot, or not now.
+    Redirect,
 }
 
 impl Misbehaviour {
     /// Every kind of fault.
-    pub const ALL: [Misbehaviour; 10] = [
+    pub const ALL: [Misbehaviour; 11] = [
         Misbehaviour::Refused,
         Misbehaviour::Closed,
         Misbehaviour::Garbage,
@@ -48,6 +50,7 @@ impl Misbehaviour {
         Misbehaviour::Half,
         Misbehaviour::Fields,
         Misbehaviour::Tail,
+        Misbehaviour::Redirect,
     ];
 
     /// The name of the fault on command lines and in tables.
@@ -63,6 +66,7 @@ impl Misbehaviour {
             Misbehaviour::Half => "half",
             Misbehaviour::Fields => "fields",
             Misbehaviour::Tail => "tail",
+            Misbehaviour::Redirect => "redirect",
         }
     }
 }
@@ -106,6 +110,8 @@ pub struct Mischief {
     /// Number of the server that misbehaves; `None` for all servers.
     server: Option<u8>,
     seed: u64,
+    /// The slots of the records' keys.
+    pub slots: Vec<u16>,
 }
 
 impl Mischief {
@@ -121,6 +127,7 @@ impl Mischief {
             together: draws.once_in(2),
             server: (servers > 1 && draws.once_in(2)).then_some(server),
             seed,
+            slots: vec![0],
         };
         match mischief.is_total() {
             true => Mischief { style: 1, together: true, server: None, ..mischief },
@@ -144,7 +151,16 @@ impl Mischief {
     /// Mischief without any fault.
     pub fn none(seed: u64) -> Mischief {
         let fault = Misbehaviour::Fields;
-        Mischief { fault, style: 1, from: u64::MAX, every: 0, together: true, server: None, seed }
+        Mischief {
+            fault,
+            style: 1,
+            from: u64::MAX,
+            every: 0,
+            together: true,
+            server: None,
+            seed,
+            slots: vec![0],
+        }
     }
 
     /// Whether connections are taken and the handshake on them is refused.
@@ -251,6 +267,8 @@ impl<P: Peer> Hostile<P> {
             Misbehaviour::Refused => false,
             Misbehaviour::Repeated | Misbehaviour::Fields => kind == Kind::Value || self.mischief.style == 0,
             Misbehaviour::ErrorForValue => kind == Kind::Value || self.mischief.style % 4 == 3,
+            // The server has carried the request out. What is sent again then has to be one that changes nothing the second time.
+            Misbehaviour::Redirect => self.wire == Wire::Resp && message[0] != b':',
             _ => true,
         };
         if is_meant {
@@ -347,6 +365,7 @@ impl<P: Peer> Hostile<P> {
                 let which = self.draws.below(6);
                 out.extend(replies::with_odd_fields(self.wire, message, which));
             }
+            Misbehaviour::Redirect => out.extend(replies::redirect(&mut self.draws, &self.mischief.slots)),
             Misbehaviour::Tail => {
                 out.extend_from_slice(message);
                 out.extend_from_slice(&message[..1 + style as usize % 2]);

@@ -57,11 +57,13 @@ pub enum Feature {
     Events,
     /// The warm-up is over when a server evicts a record, and misses are counted by their causes.
     Evictions,
+    /// The servers are the nodes of a cluster.
+    Cluster,
 }
 
 impl Feature {
     /// All features in their order.
-    pub const ALL: [Feature; 21] = [
+    pub const ALL: [Feature; 22] = [
         Feature::Handshake,
         Feature::Churn,
         Feature::Windows,
@@ -83,6 +85,7 @@ impl Feature {
         Feature::KeyChurn,
         Feature::Events,
         Feature::Evictions,
+        Feature::Cluster,
     ];
 
     /// The name of the feature on command lines and in tables.
@@ -109,6 +112,7 @@ impl Feature {
             Feature::KeyChurn => "key-churn",
             Feature::Events => "events",
             Feature::Evictions => "evictions",
+            Feature::Cluster => "cluster",
         }
     }
 }
@@ -124,7 +128,7 @@ pub fn pairs() -> impl Iterator<Item = Pair> {
 }
 
 /// The pairs that no Plan can express, with the reasons. [`Plan::validate`] refuses other pairs that no run has.
-const UNSAYABLE: [(Pair, &str); 13] = [
+const UNSAYABLE: [(Pair, &str); 18] = [
     ((Feature::Windows, Feature::ReadThrough), "a window stores what it gets, and knows no read-through"),
     ((Feature::Windows, Feature::Noreply), "a window waits for the answer to each set"),
     ((Feature::Windows, Feature::Dependent), "a window asks for its objects one by one"),
@@ -138,6 +142,11 @@ const UNSAYABLE: [(Pair, &str); 13] = [
     ((Feature::Windows, Feature::Unstored), "a window asks for its objects, all of which it has stored"),
     ((Feature::Windows, Feature::KeyChurn), "a window has objects of its own, which it replaces by itself"),
     ((Feature::Trace, Feature::KeyChurn), "a trace says which keys are asked for"),
+    ((Feature::Churn, Feature::Cluster), "clients that come and go have one server"),
+    ((Feature::Windows, Feature::Cluster), "a window speaks memcached's protocols"),
+    ((Feature::Udp, Feature::Cluster), "a cluster is reached over TCP"),
+    ((Feature::Noreply, Feature::Cluster), "RESP answers every request"),
+    ((Feature::Trace, Feature::Cluster), "a trace is replayed to one server"),
 ];
 
 /// Reason why a pair has no run with this seed; `None` where it has one.
@@ -243,13 +252,15 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     let model = models[(seed % models.len() as u64) as usize];
     let protocols = protocols(pair, model);
     let protocol = protocols[((seed + seed / models.len() as u64) % protocols.len() as u64) as usize];
-    let servers = if has(Feature::Servers) { 3 } else { 1 };
+    let servers = if has(Feature::Servers) || has(Feature::Cluster) { 3 } else { 1 };
     let mut plan = Plan {
         servers: (0..servers).map(|n| format!("127.0.0.{n}:11211")).collect(),
         protocol,
         seed,
         timeout_ns: 5 * MILLISECOND,
-        reconnect: has(Feature::Reconnect) || (!has(Feature::Churn) && draws.once_in(4)),
+        reconnect: has(Feature::Reconnect)
+            || has(Feature::Cluster)
+            || (!has(Feature::Churn) && draws.once_in(4)),
         data: Data {
             records: draws.one_of(&[4, 20]),
             value_size: Dist::Uniform { low: if draws.once_in(3) { 0.0 } else { 24.0 }, high: 1_600.0 },
@@ -265,11 +276,16 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     if has(Feature::Handshake) {
         plan.login = Some(Login { user: "user".to_owned(), password_file: None });
         if protocol.is_resp() {
-            plan.database = draws.one_of(&[0, 0, 3]);
+            plan.database = if has(Feature::Cluster) { 0 } else { draws.one_of(&[0, 0, 3]) };
             plan.login = plan.login.filter(|_| plan.database == 0 || draws.once_in(2));
         }
     }
-    if has(Feature::Servers)
+    if has(Feature::Cluster) {
+        plan.route = Route::Cluster;
+        plan.cluster.redirects = draws.one_of(&[0, 1, 5, 5]);
+        // Some runs wait for less than a wait takes, and some for several.
+        plan.timeout_ns = draws.one_of(&[5, 40]) * MILLISECOND;
+    } else if has(Feature::Servers)
         && !has(Feature::Churn)
         && !has(Feature::Windows)
         && !matches!(model, Model::Replay | Model::Trace)
@@ -481,7 +497,7 @@ fn models(pair: Pair) -> Vec<Model> {
     }
     let mut models = vec![Model::Closed, Model::Timed, Model::Open, Model::Unlimited];
     let mixed = [Feature::Udp, Feature::MultiGet, Feature::Noreply, Feature::Verify, Feature::Unstored];
-    if !any(&mixed) && !any(&[Feature::Dependent, Feature::KeyChurn]) {
+    if !any(&mixed) && !any(&[Feature::Dependent, Feature::KeyChurn, Feature::Cluster]) {
         models.push(Model::Replay);
     }
     models
@@ -493,6 +509,7 @@ fn protocols(pair: Pair, model: Model) -> Vec<Protocol> {
     match model {
         Model::Sequence => vec![Protocol::Text],
         _ if has(Feature::Udp) => vec![Protocol::Text],
+        _ if has(Feature::Cluster) => vec![Protocol::Resp2, Protocol::Resp3],
         Model::Windowed => vec![Protocol::Text, Protocol::Binary],
         _ if has(Feature::Noreply) => vec![Protocol::Text, Protocol::Meta, Protocol::Binary],
         _ => vec![Protocol::Text, Protocol::Meta, Protocol::Binary, Protocol::Resp2, Protocol::Resp3],

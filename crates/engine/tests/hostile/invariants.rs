@@ -181,6 +181,18 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
         format!("{lost} connections were lost where {} had more than whole replies", facts.tails_followed)
     });
     churned(run, &mut holds);
+    let redirects = &measurement.counters.redirects;
+    let replies = redirects.moved
+        + redirects.ask
+        + redirects.tryagain
+        + redirects.clusterdown
+        + redirects.loading
+        + redirects.readonly;
+    holds(replies <= facts.strikes, &|| format!("{redirects:?} of {} redirects", facts.strikes));
+    let redirected = redirects.followed + redirects.given_up;
+    holds(redirected <= replies + redirects.repeated, &|| {
+        format!("more requests than redirects: {redirects:?}")
+    });
     cached(run, &counts, &mut holds);
 
     // Connections are asked for at a pace.

@@ -196,6 +196,11 @@ fn pairs_with_requests_that_depend_on_each_other() {
 }
 
 #[test]
+fn a_cluster_alone() {
+    run_pairs_of(Feature::Cluster);
+}
+
+#[test]
 fn pairs_with_a_trace() {
     run_pairs_of(Feature::Trace);
 }

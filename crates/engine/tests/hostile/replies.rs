@@ -1,5 +1,7 @@
 //! The messages in a server's bytes, and forged messages in their place.
 
+use crate::features::Draws;
+
 /// The form of a server's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
@@ -218,4 +220,23 @@ pub fn with_odd_fields(wire: Wire, message: &[u8], which: u64) -> Vec<u8> {
         _ => {}
     }
     odd
+}
+
+/// The error of a node that does not serve a slot, or not now: to any node, to itself, to slots and nodes that there are not.
+pub fn redirect(draws: &mut Draws, slots: &[u16]) -> Vec<u8> {
+    let slot = draws.one_of(slots);
+    let node = draws.below(3);
+    let words = match draws.below(14) {
+        0..4 => format!("MOVED {slot} 127.0.0.{node}:11211"),
+        4..6 => format!("ASK {slot} 127.0.0.{node}:11211"),
+        6 => format!("MOVED {slot} :11211"),
+        7 => format!("MOVED {slot} ?:11211"),
+        8 => format!("MOVED {slot} 127.0.0.77:1"),
+        9 => "MOVED 99999 127.0.0.1:11211".to_owned(),
+        10 => "TRYAGAIN Multiple keys request during rehashing of slot".to_owned(),
+        11 => "CLUSTERDOWN The cluster is down".to_owned(),
+        12 => "READONLY You can't write against a read only replica.".to_owned(),
+        _ => "MASTERDOWN Link with MASTER is down".to_owned(),
+    };
+    format!("-{words}\r\n").into_bytes()
 }

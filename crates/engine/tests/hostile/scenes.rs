@@ -11,10 +11,12 @@ use std::sync::{Arc, Mutex, Once, OnceLock};
 use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_engine::backend::tls::{Setup, Tls};
 use pummel_engine::run::{Inputs, TraceFiles};
+use pummel_logic::cluster::slot_of;
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Phase, Plan, Protocol, TlsOptions, Work};
+use pummel_logic::plan::{Phase, Plan, Protocol, Route, TlsOptions, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::secrets::Secret;
+use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
 use pummel_logic::workload::trace::Trace;
 use pummel_testserver::{Limits, ServerConfig, ServerLogin};
 
@@ -157,8 +159,9 @@ fn of<T: Clone>(shared: &Mutex<T>) -> T {
 
 fn scene(case: Case) -> (Setting, Mischief) {
     let mut setting = setting(case.pair, case.seed);
-    let mischief = Mischief::new(case.fault, case.seed, setting.plan.servers.len());
+    let mut mischief = Mischief::new(case.fault, case.seed, setting.plan.servers.len());
     let plan = &mut setting.plan;
+    mischief.slots = slots(plan);
     if mischief.refuses_greetings() && plan.protocol.is_resp() && plan.login.is_none() && plan.database != 0 {
         plan.database = 99;
     }
@@ -176,6 +179,13 @@ fn scene(case: Case) -> (Setting, Mischief) {
         last.stop.requests = Some(ENDLESS);
     }
     (setting, mischief)
+}
+
+/// The slots of the keys of a plan's records.
+fn slots(plan: &Plan) -> Vec<u16> {
+    let keys = KeyMaker::new(&plan.data).expect("the keys are short");
+    let mut buffer = [0; KEY_MAX_BYTES];
+    (0..plan.data.records).map(|index| slot_of(keys.key(index, &mut buffer))).collect()
 }
 
 /// Adds cas to every mix, since the CAS unique is the field on which most depends.
@@ -224,7 +234,10 @@ fn outcome(
     let plan = &setting.plan;
     let mut draws = Draws::new(case.seed(), 3);
     let config = config(plan, mischief, &mut draws);
-    let servers: Vec<SharedServer> = plan.servers.iter().map(|_| SharedServer::new(config.clone())).collect();
+    // A request that is sent on finds the same records: what the nodes of a cluster hold is one store.
+    let only = (plan.route == Route::Cluster).then(|| SharedServer::new(config.clone()));
+    let server = |_| only.clone().unwrap_or_else(|| SharedServer::new(config.clone()));
+    let servers: Vec<SharedServer> = plan.servers.iter().map(server).collect();
     // What is encrypted has lengths that are not the same in each run, so that fate would be another.
     let is_calm = plan.tls.is_some() || draws.once_in(2);
     let breaks = matches!(case, Name::Drawn(seed) if seed % 3 == 0);

@@ -37,8 +37,8 @@ pub enum Action<'a> {
         /// Whether `ASKING` goes before it.
         asking: bool,
     },
-    /// End this request, which was sent, with an error: no node answered it in time.
-    GivenUp(Box<WholeAnswer>),
+    /// End this request, which was sent over this lane last, with an error: no node answered it in time.
+    GivenUp(Lane, Box<WholeAnswer>),
     /// Count a request as never sent: its lane is lost, or is not open although other lanes are.
     Unsent {
         /// Operation of the request.

@@ -4,8 +4,9 @@
 //! request would overtake it. Requests of other slots pass.
 
 use super::cluster_requests::{ClusterRequests, HELD_MAX, Held, Redirected};
-use super::lane_set::LaneState;
+use super::lane_set::{LaneState, Passage};
 use super::next::{Next, NextRequest};
+use super::source::Source;
 use super::split::WholeAnswer;
 use super::{Action, Client, DRAWN, Lane};
 use crate::client::route::Place;
@@ -16,6 +17,7 @@ use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Op, Outcome, Verb};
 use crate::time::{NEVER, Nanos};
 use crate::workload::cache_counts::CacheCounts;
+use crate::workload::key::Space;
 use crate::workload::request::{CheckState, RequestMaker};
 use crate::workload::value::Version;
 
@@ -34,17 +36,6 @@ enum Step {
     Late(usize),
 }
 
-/// The state of the way to a request's node.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// The node's connection is open since this time.
-    Open(Nanos),
-    /// The request waits.
-    Later,
-    /// No request waits for the node any more.
-    Never,
-}
-
 /// The meaning of the end of an exchange for the request that it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub enum Exchange {
@@ -55,16 +46,6 @@ pub enum Exchange {
     /// The request, which was sent again, ends with this answer. Its ticket and the time of its first sending are those of
     /// the first exchange.
     Ends(Ticket, Nanos),
-}
-
-impl Way {
-    fn and(self, other: Way) -> Way {
-        match (self, other) {
-            (Way::Open(since), Way::Open(other)) => Way::Open(since.max(other)),
-            (Way::Never, _) | (_, Way::Never) => Way::Never,
-            _ => Way::Later,
-        }
-    }
 }
 
 impl Client {
@@ -80,8 +61,8 @@ impl Client {
         self
     }
 
-    /// Takes in, from a new map, that the node of this lane owns slots or does not. Returns whether the lane has a connection that is not wanted
-    /// any more; [`Client::leave`] follows when the connection is closed.
+    /// Takes in, from a new map, that the node of this lane owns slots or does not. Returns whether the lane has a connection that is
+    /// not wanted any more; [`Client::leave`] follows when the connection is closed.
     pub fn note_member(&mut self, lane: Lane, is_member: bool) -> bool {
         if let Some(cluster) = self.under_way.cluster_mut() {
             cluster.end_waits();
@@ -112,8 +93,9 @@ impl Client {
         }
     }
 
-    /// Takes the end of a request, given up at `now`, that was sent and waits to be sent again; `None` when there is none left.
-    pub fn take_waiting(&mut self, now: Nanos) -> Option<WholeAnswer> {
+    /// Takes the end of a request, given up at `now`, that was sent and waits to be sent again, with the lane over which it was sent
+    /// last; `None` when there is none left.
+    pub fn take_waiting(&mut self, now: Nanos) -> Option<(Lane, WholeAnswer)> {
         let cluster = self.under_way.cluster_mut()?;
         let at = cluster.redirected.iter().position(|redirected| redirected.under_way.is_none())?;
         Some(self.fail(at, now))
@@ -158,8 +140,10 @@ impl Client {
                 hops.after_reply(reply, node, has_failed, &attempt, &limits)
             }
             None if fault.unanswered() => {
-                let next = hops.after_loss(ticket.verb.reads(), &attempt, &limits);
-                view.counts.lost_reads += u64::from(matches!(next, NextHop::WaitUntil(_)));
+                // A request of which nothing was sent cannot have reached the node.
+                let may_repeat = ticket.verb.reads() || answer.sent == NEVER;
+                let next = hops.after_loss(may_repeat, &attempt, &limits);
+                view.counts.repeated += u64::from(matches!(next, NextHop::WaitUntil(_)));
                 next
             }
             None => NextHop::GiveUp,
@@ -172,13 +156,14 @@ impl Client {
         let words = words[..words.len().min(WORDS_MAX_BYTES)].into();
         let redirected = Redirected {
             ticket,
-            first_sent: found.map_or(answer.sent, |at| cluster.redirected[at].first_sent),
+            first_sent: found.map_or(NEVER, |at| cluster.redirected[at].first_sent).min(answer.sent),
             // What MOVED says is in the map, which may be newer when the request is sent.
             lane: named.filter(|_| asking),
             asking,
             hops,
             wake_at,
             under_way: None,
+            last_lane: lane,
             fault,
             words,
         };
@@ -186,6 +171,8 @@ impl Client {
             Some(at) => cluster.redirected[at] = redirected,
             None => cluster.redirected.push(redirected),
         }
+        // A part of the reply may have come.
+        self.end_reply(lane);
         Exchange::GoesOn
     }
 
@@ -205,18 +192,19 @@ impl Client {
             view.counts.followed += u64::from(!is_error);
             view.counts.given_up += u64::from(is_error);
         }
-        Exchange::Ends(ticket, first_sent)
+        Exchange::Ends(ticket, first_sent.min(answer.sent))
     }
 
-    /// Gives up the redirected request at this place, which is not under way.
-    fn fail(&mut self, at: usize, now: Nanos) -> WholeAnswer {
+    /// Gives up the redirected request at this place, which is not under way. Returns the lane over which it was sent last, and its
+    /// end.
+    fn fail(&mut self, at: usize, now: Nanos) -> (Lane, WholeAnswer) {
         let Some(cluster) = self.under_way.cluster_mut() else {
             unreachable!("the request is one of a cluster")
         };
-        let Redirected { ticket, first_sent, fault, words, .. } = cluster.redirected.remove(at);
+        let Redirected { ticket, first_sent, last_lane, fault, words, .. } = cluster.redirected.remove(at);
         cluster.freed_at = cluster.freed_at.max(now);
         cluster.look_again();
-        WholeAnswer {
+        let whole = WholeAnswer {
             ticket,
             outcome: Outcome::Error(fault),
             sent: first_sent,
@@ -226,7 +214,8 @@ impl Client {
             stamp: Stamp::Nothing,
             message: words.into_vec(),
             cache: CacheCounts::default(),
-        }
+        };
+        (last_lane, whole)
     }
 
     /// Returns what a client of a cluster wants.
@@ -242,7 +231,8 @@ impl Client {
                     if let Some(view) = maker.cluster_mut() {
                         view.counts.given_up += 1;
                     }
-                    return Action::GivenUp(Box::new(self.fail(at, now)));
+                    let (lane, whole) = self.fail(at, now);
+                    return Action::GivenUp(lane, Box::new(whole));
                 }
                 Some(Step::Late(at)) => {
                     if let Some(Held { request, due, .. }) = self.take_held(at) {
@@ -280,13 +270,13 @@ impl Client {
                     (due, ready, request)
                 }
             };
-            let (place, way) = self.way_of(&request, now, maker);
-            match way {
-                Way::Open(opened) => {
+            let (place, passage) = self.passage_of(&request, due, now, maker);
+            match passage {
+                Passage::Open(opened) => {
                     self.under_way.slots.take();
                     return self.ask_now(request, place, (due, ready.max(opened)), maker);
                 }
-                Way::Later if self.can_hold() => {
+                Passage::Later if self.can_hold() => {
                     self.splits_mut().parked.clear();
                     if !self.holds_without_slots() {
                         self.under_way.slots.take();
@@ -295,7 +285,7 @@ impl Client {
                         cluster.held.push_back(Held { request, due, ready });
                     }
                 }
-                Way::Later | Way::Never => return self.unsent(&request, due, maker),
+                Passage::Later | Passage::Never => return self.unsent(&request, due, maker),
             }
         }
     }
@@ -350,13 +340,13 @@ impl Client {
             return None;
         }
         while let Some(held) = self.under_way.cluster()?.held.get(self.under_way.cluster()?.looked_at) {
-            let (request, at) = (held.request, self.under_way.cluster()?.looked_at);
-            let (_, way) = self.way_of(&request, now, maker);
+            let (request, due, at) = (held.request, held.due, self.under_way.cluster()?.looked_at);
+            let (_, passage) = self.passage_of(&request, due, now, maker);
             self.splits_mut().parked.clear();
-            match way {
-                Way::Open(_) => return Some(Step::Release(at)),
-                Way::Never => return Some(Step::Late(at)),
-                Way::Later => self.under_way.cluster_mut()?.looked_at += 1,
+            match passage {
+                Passage::Open(_) => return Some(Step::Release(at)),
+                Passage::Never => return Some(Step::Late(at)),
+                Passage::Later => self.under_way.cluster_mut()?.looked_at += 1,
             }
         }
         None
@@ -375,40 +365,55 @@ impl Client {
         wakes.chain(of_held).min().unwrap_or(NEVER)
     }
 
-    /// The (first) slot of a request, and the state of the way to all its nodes. Where several slots share the request, `parked` has
+    /// The slots of a request that was drawn when it was due at `due`, as [`Client::find_places`] returns them. Other requests were drawn
+    /// meanwhile, and which keys there are may depend on the moment.
+    fn places_at(&mut self, request: &NextRequest, due: Nanos, maker: &mut RequestMaker) -> Place {
+        if request.origin == Origin::Arrival {
+            maker.turn_to(self.source.number(), self.source.moment(request.index, due));
+        }
+        self.find_places(request, maker)
+    }
+
+    /// The (first) slot of a request, and the state of the lanes to all its nodes. Where several slots share the request, `parked` has
     /// them afterwards.
-    fn way_of(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> (Place, Way) {
-        let first = self.find_places(request, maker);
+    fn passage_of(
+        &mut self,
+        request: &NextRequest,
+        due: Nanos,
+        now: Nanos,
+        maker: &mut RequestMaker,
+    ) -> (Place, Passage) {
+        let first = self.places_at(request, due, maker);
         let places = std::mem::take(&mut self.splits_mut().parked);
-        let way = match places.is_empty() {
-            true => self.way_to(first, now, maker),
+        let passage = match places.is_empty() {
+            true => self.passage_to(first, now, maker),
             false => {
-                let ways = places.iter().map(|&(place, _)| self.way_to(place, now, maker));
-                ways.fold(Way::Open(0), Way::and)
+                let passages = places.iter().map(|&(place, _)| self.passage_to(place, now, maker));
+                passages.fold(Passage::Open(0), Passage::and)
             }
         };
         self.splits_mut().parked = places;
-        (first, way)
+        (first, passage)
     }
 
-    /// The state of the way to the node that owns a slot.
-    fn way_to(&self, place: Place, now: Nanos, maker: &mut RequestMaker) -> Way {
+    /// The state of the lane to the node that owns a slot.
+    fn passage_to(&self, place: Place, now: Nanos, maker: &mut RequestMaker) -> Passage {
         let (Some(cluster), Some(view)) = (self.under_way.cluster(), maker.cluster_mut()) else {
-            return Way::Never;
+            return Passage::Never;
         };
         if cluster.is_blocked(place) {
-            return Way::Later;
+            return Passage::Later;
         }
         let Some(node) = view.owner_of(place) else {
-            view.want(None);
-            return Way::Later;
+            view.request_refresh(None);
+            return Passage::Later;
         };
         match self.lanes.get(node).state {
-            LaneState::Open(since) => Way::Open(since),
-            LaneState::Lost => Way::Never,
-            _ if view.is_given_up(node) => Way::Never,
-            _ if now >= self.source.assignment.end && self.stopped => Way::Never,
-            _ => Way::Later,
+            LaneState::Open(since) => Passage::Open(since),
+            LaneState::Lost => Passage::Never,
+            _ if view.is_given_up(node) => Passage::Never,
+            _ if now >= self.source.assignment.end && self.stopped => Passage::Never,
+            _ => Passage::Later,
         }
     }
 
@@ -422,10 +427,12 @@ impl Client {
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
         let freed_at = self.under_way.cluster().map_or(0, |cluster| cluster.freed_at);
-        let (place, way) = self.way_of(&request, now, maker);
-        match way {
-            Way::Open(opened) => self.ask_now(request, place, (due, ready.max(opened).max(freed_at)), maker),
-            // The way was open a moment ago.
+        let (place, passage) = self.passage_of(&request, due, now, maker);
+        match passage {
+            Passage::Open(opened) => {
+                self.ask_now(request, place, (due, ready.max(opened).max(freed_at)), maker)
+            }
+            // The lane was open a moment ago.
             _ => {
                 self.splits_mut().parked.clear();
                 self.under_way.slots.free(now);
@@ -434,7 +441,7 @@ impl Client {
         }
     }
 
-    /// Asks a request that has its slot and whose ways are open, as [`Client::way_of`] found them, with its times due and ready.
+    /// Asks a request that has its slot and whose lanes are open, as [`Client::passage_of`] found them, with its times due and ready.
     fn ask_now<'a>(
         &'a mut self,
         request: NextRequest,
@@ -452,7 +459,7 @@ impl Client {
 
     /// A request that is never sent.
     fn unsent(&mut self, request: &NextRequest, due: Nanos, maker: &mut RequestMaker) -> Action<'static> {
-        let place = self.find_places(request, maker);
+        let place = self.places_at(request, due, maker);
         self.splits_mut().parked.clear();
         Action::Unsent { verb: request.verb, due, place }
     }
@@ -471,14 +478,14 @@ impl Client {
     }
 }
 
-impl super::source::Source {
+impl Source {
     /// The request of this ticket once more. Everything in it follows from the draws of its index, but for the versions of what
     /// it stores, which the ticket has.
     fn op_again<'a>(&mut self, ticket: &Ticket, maker: &'a mut RequestMaker) -> Op<'a> {
         let Ticket { verb, key, index, origin, .. } = *ticket;
+        maker.turn_to(self.number(), self.moment(index, ticket.due));
         let expiry_bits = self.expiry_bits(verb, index, maker);
-        let is_many = ticket.keys > 1;
-        if is_many {
+        if ticket.keys > 1 {
             let keys = self.keys_again(ticket, maker);
             maker.begin_keys();
             if verb.reads() {
@@ -507,12 +514,11 @@ impl super::source::Source {
 
     /// The keys of a request of several.
     fn keys_again(&mut self, ticket: &Ticket, maker: &mut RequestMaker) -> Vec<u64> {
-        maker.turn_to(self.number(), self.moment(ticket.index, ticket.due));
         let mut keys = Vec::with_capacity(ticket.keys.into());
         for place in 0..self.places_of(ticket, maker) {
             let key = match ticket.verb.reads() {
                 true => self.read_key(ticket.index, place.into(), maker),
-                false => self.record(ticket.index, place.into(), crate::workload::key::Space::Plain, maker),
+                false => self.record(ticket.index, place.into(), Space::Plain, maker),
             };
             if !ticket.origin.is_part() || maker.place_of(0, key) == ticket.place {
                 keys.push(key);

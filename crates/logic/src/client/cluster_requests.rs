@@ -34,6 +34,7 @@ pub(super) const HELD_MAX: usize = 4_096;
 pub(super) struct Redirected {
     /// The request as it was asked first.
     pub(super) ticket: Ticket,
+    /// Time of the first sending; [`NEVER`](crate::time::NEVER) until there is one.
     pub(super) first_sent: Nanos,
     /// The lane that a reply named; `None` where the owner of the slot decides.
     pub(super) lane: Option<Lane>,
@@ -44,6 +45,8 @@ pub(super) struct Redirected {
     pub(super) wake_at: Nanos,
     /// The lane on which the request is outstanding again.
     pub(super) under_way: Option<Lane>,
+    /// The lane over which the request was sent last.
+    pub(super) last_lane: Lane,
     /// The last error, with the node's words.
     pub(super) fault: Fault,
     pub(super) words: Box<[u8]>,

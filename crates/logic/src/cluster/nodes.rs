@@ -92,6 +92,11 @@ impl NodeTable {
         Some(number)
     }
 
+    /// A copy of the table that takes no more nodes.
+    pub fn full(&self) -> NodeTable {
+        NodeTable { limit: self.names.len(), ..self.clone() }
+    }
+
     /// The number of a node that is in the table.
     pub fn find(&self, name: &NodeName) -> Option<NodeNumber> {
         self.numbers.get(name).copied()
@@ -166,6 +171,8 @@ mod tests {
         );
         assert_eq!((table.len(), table.find(&b), table.find(&c)), (2, Some(1), None));
         assert_eq!((table.name(0), table.name(1)), (&a, &b));
+        let mut full = NodeTable::new(9).full();
+        assert_eq!((full.number_of(&a), full.len()), (None, 0));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::time::{MILLISECOND, NEVER, Nanos, SECOND};
 /// The time from the end of one refresh to the begin of the next one, where the map changes or the refresh failed.
 const GAP_MIN_NS: Nanos = 100 * MILLISECOND;
 
-/// The longest time from the end of one refresh to the begin of the next one that is wanted.
+/// The longest time from the end of one refresh to the begin of the next one that is requested.
 const GAP_MAX_NS: Nanos = 2 * SECOND;
 
 /// Time for which answers that bring nothing new are followed by others as soon as possible: a failover takes so long at most, and
@@ -21,23 +21,23 @@ pub struct RefreshSchedule {
     draws: Stream,
     /// Number of draws that were used.
     drawn: u64,
-    /// Whether a refresh is wanted that has not begun.
-    is_wanted: bool,
-    /// The node that is not asked, because it is why a refresh is wanted.
+    /// Whether a refresh is requested that has not begun.
+    is_requested: bool,
+    /// The node that is not asked, because it is why a refresh is requested.
     blamed: Option<NodeNumber>,
     /// The node that failed to answer the last refresh.
     failed: Option<NodeNumber>,
     in_flight: Option<InFlight>,
-    /// Time from which on a wanted refresh may begin.
+    /// Time from which on a requested refresh may begin.
     earliest: Nanos,
     /// The gap after the next refresh, where that brings nothing new.
     gap_ns: Nanos,
-    /// Time of the first wanted refresh of a series that brought nothing new; [`NEVER`] if there is none.
+    /// Time of the first requested refresh of a series that brought nothing new; [`NEVER`] if there is none.
     in_vain_since: Nanos,
-    /// Time from which on a want begins a new series of refreshes, which start with the shortest gap.
+    /// Time from which on a request begins a new series of refreshes, which start with the shortest gap.
     quiet_from: Nanos,
     period_ns: Option<Nanos>,
-    /// Time of the next refresh that nothing has to want.
+    /// Time of the next refresh that nothing has to request.
     periodic_at: Nanos,
 }
 
@@ -45,17 +45,17 @@ pub struct RefreshSchedule {
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     node: NodeNumber,
-    /// Whether the refresh was wanted, and not only due by the period.
-    was_wanted: bool,
+    /// Whether the refresh was requested, and not only due by the period.
+    was_requested: bool,
 }
 
 impl RefreshSchedule {
-    /// A schedule without refreshes until one is wanted. The seed chooses the nodes that are asked.
+    /// A schedule without refreshes until one is requested. The seed chooses the nodes that are asked.
     pub fn new(seed: u64) -> RefreshSchedule {
         RefreshSchedule {
             draws: Stream::from_seed(seed),
             drawn: 0,
-            is_wanted: false,
+            is_requested: false,
             blamed: None,
             failed: None,
             in_flight: None,
@@ -74,19 +74,19 @@ impl RefreshSchedule {
         RefreshSchedule { period_ns: Some(period_ns), periodic_at: start.saturating_add(period_ns), ..self }
     }
 
-    /// Wants a refresh, which is not asked of the `blamed` node. A want that comes while a refresh is in flight is for the next one,
+    /// Requests a refresh, which is not asked of the `blamed` node. A request that comes while a refresh is in flight is for the next one,
     /// since the answer may be older than its cause.
-    pub fn want(&mut self, blamed: Option<NodeNumber>, now: Nanos) {
-        if !self.is_wanted && self.in_flight.is_none() && now >= self.quiet_from {
+    pub fn request_refresh(&mut self, blamed: Option<NodeNumber>, now: Nanos) {
+        if !self.is_requested && self.in_flight.is_none() && now >= self.quiet_from {
             (self.gap_ns, self.in_vain_since) = (GAP_MIN_NS, NEVER);
         }
-        self.is_wanted = true;
+        self.is_requested = true;
         self.blamed = blamed.or(self.blamed);
     }
 
-    /// Time at which the next refresh begins; [`NEVER`] when none is wanted, or one is in flight.
+    /// Time at which the next refresh begins; [`NEVER`] when none is requested, or one is in flight.
     pub fn next_time(&self) -> Nanos {
-        match (self.in_flight, self.is_wanted) {
+        match (self.in_flight, self.is_requested) {
             (Some(_), _) => NEVER,
             (None, true) => self.earliest.min(self.periodic_at),
             (None, false) => self.periodic_at,
@@ -103,24 +103,24 @@ impl RefreshSchedule {
             self.put_off(now);
             return None;
         };
-        self.in_flight = Some(InFlight { node, was_wanted: self.is_wanted });
-        self.is_wanted = false;
+        self.in_flight = Some(InFlight { node, was_requested: self.is_requested });
+        self.is_requested = false;
         Some(node)
     }
 
     /// Ends the refresh in flight. `changed`: the answer brought another map; `None`: no usable answer came.
     pub fn handle_end(&mut self, now: Nanos, changed: Option<bool>) {
-        let Some(InFlight { node, was_wanted }) = self.in_flight.take() else { return };
+        let Some(InFlight { node, was_requested }) = self.in_flight.take() else { return };
         let Some(changed) = changed else {
             self.failed = Some(node);
             self.put_off(now);
             return;
         };
         self.failed = None;
-        if !self.is_wanted {
+        if !self.is_requested {
             self.blamed = None;
         }
-        let in_vain = was_wanted && !changed;
+        let in_vain = was_requested && !changed;
         self.in_vain_since = if in_vain { self.in_vain_since.min(now) } else { NEVER };
         let is_long = in_vain && now >= self.in_vain_since.saturating_add(FAILOVER_NS);
         let gap_ns = if in_vain { self.gap_ns } else { GAP_MIN_NS };
@@ -130,9 +130,9 @@ impl RefreshSchedule {
         self.periodic_at = self.period_ns.map_or(NEVER, |period_ns| now.saturating_add(period_ns));
     }
 
-    /// Wants a refresh again after the shortest gap.
+    /// Requests a refresh again after the shortest gap.
     fn put_off(&mut self, now: Nanos) {
-        self.is_wanted = true;
+        self.is_requested = true;
         self.earliest = now.saturating_add(GAP_MIN_NS);
         self.periodic_at = self.period_ns.map_or(NEVER, |_| self.earliest);
     }
@@ -178,22 +178,22 @@ mod tests {
     }
 
     #[test]
-    fn nothing_begins_before_it_is_wanted() {
+    fn nothing_begins_before_it_is_requested() {
         let mut schedule = RefreshSchedule::new(1);
         assert_eq!((schedule.next_time(), schedule.begin(ms(5), &NODES)), (NEVER, None));
         schedule.handle_end(ms(5), Some(true));
         assert_eq!(schedule.next_time(), NEVER, "an end without begin is none");
-        schedule.want(None, ms(5));
+        schedule.request_refresh(None, ms(5));
         assert!(schedule.next_time() <= ms(5), "the first one begins at once");
         assert_eq!(refresh(&mut schedule, ms(5), Some(false)).1, ms(5));
         assert_eq!(schedule.next_time(), NEVER);
     }
 
-    /// Lets a refresh be wanted, begin and end again and again for so long from `end` on. Returns the end of the last one.
+    /// Lets a refresh be requested, begin and end again and again for so long from `end` on. Returns the end of the last one.
     fn in_vain(schedule: &mut RefreshSchedule, mut end: Nanos, for_ns: Nanos) -> Nanos {
         let until = end + for_ns;
         while end < until {
-            schedule.want(None, end);
+            schedule.request_refresh(None, end);
             end = refresh(schedule, end, Some(false)).1 + ms(1);
         }
         end
@@ -205,7 +205,7 @@ mod tests {
         let mut gaps = Vec::new();
         let mut end = in_vain(&mut schedule, ms(1_000), FAILOVER_NS - ms(100));
         for changed in [false, false, false, false, false, false, false, true, false, false] {
-            schedule.want(None, end);
+            schedule.request_refresh(None, end);
             assert_eq!(schedule.begin(schedule.next_time() - 1, &NODES), None, "too early");
             let (_, begin) = refresh(&mut schedule, end, Some(changed));
             gaps.push(begin.saturating_sub(end) / MILLISECOND);
@@ -217,27 +217,27 @@ mod tests {
     }
 
     #[test]
-    fn a_want_after_a_quiet_time_begins_with_the_shortest_gap() {
+    fn a_request_after_a_quiet_time_begins_with_the_shortest_gap() {
         let mut schedule = RefreshSchedule::new(1);
         in_vain(&mut schedule, 0, FAILOVER_NS + 60 * SECOND);
         assert_eq!(schedule.gap_ns, GAP_MAX_NS);
         let end = schedule.quiet_from - GAP_MAX_NS;
         let mut soon = schedule.clone();
-        soon.want(None, end + ms(1_999));
+        soon.request_refresh(None, end + ms(1_999));
         assert_eq!(soon.next_time(), end + GAP_MAX_NS, "the series goes on");
-        schedule.want(None, end + ms(2_000));
+        schedule.request_refresh(None, end + ms(2_000));
         refresh(&mut schedule, end + ms(2_000), Some(false));
-        schedule.want(None, end + ms(2_001));
+        schedule.request_refresh(None, end + ms(2_001));
         assert_eq!(schedule.next_time(), end + ms(2_001 + 100));
     }
 
     #[test]
-    fn a_want_in_flight_is_for_the_next_refresh() {
+    fn a_request_in_flight_is_for_the_next_refresh() {
         let mut schedule = RefreshSchedule::new(1);
-        schedule.want(Some(2), 0);
+        schedule.request_refresh(Some(2), 0);
         assert_ne!(schedule.begin(0, &NODES), Some(2));
-        schedule.want(Some(0), ms(1));
-        schedule.want(None, ms(2));
+        schedule.request_refresh(Some(0), ms(1));
+        schedule.request_refresh(None, ms(2));
         schedule.handle_end(ms(3), Some(true));
         assert_eq!(schedule.next_time(), ms(103));
         assert_eq!(schedule.begin(ms(103), &[0, 1]), Some(1), "the node that was blamed last is not asked");
@@ -250,9 +250,9 @@ mod tests {
         let mut asked = [0; 3];
         for seed in 0..300 {
             let mut schedule = RefreshSchedule::new(seed);
-            schedule.want(Some(1), 0);
+            schedule.request_refresh(Some(1), 0);
             asked[usize::from(refresh(&mut schedule, 0, Some(false)).0)] += 1;
-            schedule.want(Some(1), 0);
+            schedule.request_refresh(Some(1), 0);
             assert_eq!(schedule.begin(NEVER - 1, &[1]), Some(1));
             schedule.handle_end(NEVER - 1, Some(false));
             assert_eq!(schedule.blamed, None, "blame ends with the answer");
@@ -264,7 +264,7 @@ mod tests {
     fn a_failed_refresh_is_asked_again_of_another_node() {
         for seed in 0..100 {
             let mut schedule = RefreshSchedule::new(seed);
-            schedule.want(Some(0), 0);
+            schedule.request_refresh(Some(0), 0);
             let (first, _) = refresh(&mut schedule, 0, None);
             assert_eq!(schedule.next_time(), ms(101));
             let (second, begin) = refresh(&mut schedule, 0, None);
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn a_refresh_without_candidates_is_put_off() {
         let mut schedule = RefreshSchedule::new(1).with_period(ms(500), 0);
-        schedule.want(None, 0);
+        schedule.request_refresh(None, 0);
         for now in [ms(10), ms(600)] {
             assert_eq!(schedule.begin(now, &[]), None);
             assert_eq!(schedule.next_time(), now + ms(100));
@@ -292,11 +292,11 @@ mod tests {
     }
 
     #[test]
-    fn a_period_refreshes_without_a_want_and_lengthens_no_gap() {
+    fn a_period_refreshes_without_a_request_and_lengthens_no_gap() {
         let mut schedule = RefreshSchedule::new(1).with_period(ms(500), ms(1_000));
         assert_eq!(refresh(&mut schedule, 0, Some(false)).1, ms(1_500));
         assert_eq!(refresh(&mut schedule, 0, Some(false)).1, ms(2_001));
-        schedule.want(None, ms(2_010));
+        schedule.request_refresh(None, ms(2_010));
         assert_eq!(refresh(&mut schedule, 0, Some(false)).1, ms(2_102));
         assert_eq!(refresh(&mut schedule, 0, None).1, ms(2_603), "the period begins anew with every answer");
         assert_eq!(refresh(&mut schedule, 0, Some(true)).1, ms(2_704));

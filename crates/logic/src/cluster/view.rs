@@ -27,8 +27,8 @@ crate::counters! {
         pub loading: u64,
         /// Number of replies `READONLY`.
         pub readonly: u64,
-        /// Reads that were repeated because their connection was lost before the reply came.
-        pub lost_reads: u64,
+        /// Requests that were repeated because their connection was lost: reads, and those of which nothing had been sent.
+        pub repeated: u64,
         /// Requests that were sent again or had to wait, and were then answered.
         pub followed: u64,
         /// Requests that were sent again or had to wait, and failed in the end.
@@ -52,8 +52,8 @@ impl RedirectCounts {
     }
 }
 
-/// A wish for a new map, and the node whose reply or loss caused it, which is not to be asked.
-pub type Wish = Option<NodeNumber>;
+/// A request for a new map, and the node whose reply or loss caused it, which is not to be asked.
+pub type RefreshRequest = Option<NodeNumber>;
 
 /// The cluster as one worker sees it.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub struct ClusterView {
     failed_at: Vec<Nanos>,
     /// Nodes that have been silent for so long that nothing waits for them.
     given_up: Vec<bool>,
-    wish: Option<Wish>,
+    request: Option<RefreshRequest>,
     /// Nodes that have answered nothing since a connection to them failed.
     failing: Vec<NodeNumber>,
     limits: HopLimits,
@@ -86,7 +86,7 @@ impl ClusterView {
             masters: vec![false; nodes_max],
             failed_at: vec![0; nodes_max],
             given_up: vec![false; nodes_max],
-            wish: None,
+            request: None,
             failing: Vec::new(),
             limits,
             jitter,
@@ -141,21 +141,21 @@ impl ClusterView {
                 if let Some(node) = node.filter(|_| *moved == slot) {
                     self.map.set_owner(slot, node);
                 }
-                self.want(node.is_none().then_some(from));
+                self.request_refresh(node.is_none().then_some(from));
                 node.filter(|_| *moved == slot)
             }
             Redirect::Ask { node, .. } => {
                 let node = node.as_ref().and_then(|node| self.nodes.find(node));
                 if node.is_none() {
-                    self.want(None);
+                    self.request_refresh(None);
                 }
                 node
             }
-            Redirect::ClusterDown | Redirect::MasterDown | Redirect::ReadOnly => {
-                self.want(None);
+            Redirect::ClusterDown | Redirect::MasterDown | Redirect::Loading | Redirect::ReadOnly => {
+                self.request_refresh(None);
                 None
             }
-            Redirect::TryAgain | Redirect::Loading | Redirect::CrossSlot => None,
+            Redirect::TryAgain | Redirect::CrossSlot => None,
         }
     }
 
@@ -167,7 +167,7 @@ impl ClusterView {
                 self.failing.push(node);
             }
         }
-        self.want(Some(node));
+        self.request_refresh(Some(node));
     }
 
     /// Notes that a node took a connection.
@@ -196,13 +196,13 @@ impl ClusterView {
     }
 
     /// Asks for a new map, of another node than `blamed`.
-    pub fn want(&mut self, blamed: Wish) {
-        self.wish = Some(blamed.or(self.wish.flatten()));
+    pub fn request_refresh(&mut self, blamed: RefreshRequest) {
+        self.request = Some(blamed.or(self.request.flatten()));
     }
 
-    /// Takes the wish for a new map, if there is one.
-    pub fn take_wish(&mut self) -> Option<Wish> {
-        self.wish.take()
+    /// Takes the request for a new map, if there is one.
+    pub fn take_refresh_request(&mut self) -> Option<RefreshRequest> {
+        self.request.take()
     }
 
     /// Takes a node that has answered again. `answered_at` returns the time of the last reply of a node. A node that only takes

@@ -78,7 +78,7 @@ fn redirects_words(counts: &RedirectCounts) -> String {
         words += &format!(", {} given up", grouped(counts.given_up));
     }
     let kinds = redirects_by_kind(counts).map(|(kind, count)| (kind.to_uppercase(), count));
-    let repeated = [("reads repeated".to_owned(), counts.lost_reads)];
+    let repeated = [("repeated".to_owned(), counts.repeated)];
     let kinds = kinds.into_iter().chain(repeated).filter(|(_, count)| *count > 0);
     let kinds: Vec<String> = kinds.map(|(kind, count)| format!("{} {kind}", grouped(count))).collect();
     if kinds.is_empty() { words } else { format!("{words} ({})", kinds.join(", ")) }

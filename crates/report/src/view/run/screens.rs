@@ -244,7 +244,7 @@ fn outage() -> Document {
     (run.plan.groups[0].arrivals, run.plan.groups[0].rate) = (Arrivals::Closed, None);
     let redirects = &mut run.measurement.counters.redirects;
     (redirects.moved, redirects.clusterdown, redirects.followed) = (61, 880, 700);
-    (redirects.lost_reads, redirects.given_up) = (8, 241);
+    (redirects.repeated, redirects.given_up) = (8, 241);
     let seen = run.measurement.cluster.as_mut().expect("it is a cluster");
     for (shard, lost) in seen.shards.iter_mut().zip([3_098, 90, 80]) {
         shard.outages.push(example::outage(10, lost));

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use pummel_logic::client::Lane;
 use pummel_logic::protocol::Codec;
 use pummel_logic::time::Nanos;
 
@@ -10,21 +9,20 @@ use crate::backend::Backend;
 use crate::cluster::published::Published;
 use crate::worker::feed::RowFeed;
 use crate::worker::load_model::Resident;
-use crate::worker::replies::Replies;
 use crate::worker::state::WorkerState;
 
 /// The sources of a worker beside its connections. Each is looked at once in a turn.
 #[derive(Debug, Default)]
-pub struct Outside {
+pub struct ExternalInputs {
     /// The requests of a trace; `None` if no trace is replayed.
     pub feed: Option<RowFeed>,
     /// The map of the cluster; `None` if the servers are no cluster.
     pub cluster: Option<ClusterFollower>,
 }
 
-impl Outside {
+impl ExternalInputs {
     /// The sources in a box; `None` where there are none.
-    pub fn boxed(self) -> Option<Box<Outside>> {
+    pub fn boxed(self) -> Option<Box<ExternalInputs>> {
         (self.feed.is_some() || self.cluster.is_some()).then(|| Box::new(self))
     }
 
@@ -64,25 +62,28 @@ pub struct ClusterFollower {
     published: Arc<Published>,
     /// Number of maps that were published when the worker took the last one.
     seen: u64,
+    /// Slots of connections to nodes that have left, on which something is owed.
+    leaving: Vec<u32>,
 }
 
 impl ClusterFollower {
     /// The link of a worker that has seen no map.
     pub fn new(published: Arc<Published>) -> ClusterFollower {
-        ClusterFollower { published, seen: 0 }
+        ClusterFollower { published, seen: 0, leaving: Vec::new() }
     }
 
-    /// Passes on the worker's wish for a new map, and takes one that was published since.
+    /// Passes on the worker's request for a new map, and takes one that was published since.
     fn look<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend) {
         let silence = &state.silence;
         if let Some(view) = state.maker.cluster_mut() {
             while let Some(node) = view.take_returned(|node| silence.replied_at(node.into())) {
                 self.published.note_down(node, false);
             }
-            if let Some(wish) = view.take_wish() {
-                self.published.want(wish);
+            if let Some(request) = view.take_refresh_request() {
+                self.published.request_refresh(request);
             }
         }
+        self.leaving.retain(|&slot| !leaves(state, backend, slot as usize));
         let generation = self.published.generation();
         if generation == self.seen {
             return;
@@ -92,28 +93,27 @@ impl ClusterFollower {
         if let Some(view) = state.maker.cluster_mut() {
             view.renew(&topology.map, &topology.nodes);
         }
-        for client in 0..state.entries.len() {
-            for slot in state.lanes.slots_of(client) {
-                let (client, lane) = state.owner(slot);
-                note_member(state, backend, (client, lane, slot));
+        self.leaving.clear();
+        for slot in 0..state.connections.len() {
+            let (client, lane) = state.owner(slot);
+            let is_member = state.maker.cluster().is_some_and(|view| view.is_master(lane));
+            if state.entries[client].client.note_member(lane, is_member) && !leaves(state, backend, slot) {
+                self.leaving.push(slot as u32);
             }
-            state.wake(client);
         }
+        (0..state.entries.len()).for_each(|client| state.wake(client));
     }
 }
 
-/// Opens the lane of a node that has come, and closes that of a node that has left once nothing is owed on it.
-fn note_member<C: Codec>(
-    state: &mut WorkerState<C>,
-    backend: &mut dyn Backend,
-    (client, lane, slot): (usize, Lane, usize),
-) {
-    let is_member = state.maker.cluster().is_some_and(|view| view.is_master(lane));
-    let entry = &mut state.entries[client];
-    if entry.client.note_member(lane, is_member) && state.connections[slot].session.is_idle() {
-        entry.client.leave(lane);
-        state.reset(slot, backend);
+/// Closes the connection to a node that has left, unless something is owed on it. Returns whether it is closed.
+fn leaves<C: Codec>(state: &mut WorkerState<C>, backend: &mut dyn Backend, slot: usize) -> bool {
+    if !state.connections[slot].session.is_idle() {
+        return false;
     }
+    let (client, lane) = state.owner(slot);
+    state.entries[client].client.leave(lane);
+    state.reset(slot, backend);
+    true
 }
 
 /// Ends the requests of a cluster's clients that were sent and wait to be sent again, since the phase is over.
@@ -122,13 +122,8 @@ pub fn end_waiting<C: Codec>(state: &mut WorkerState<C>, now: Nanos) {
         return;
     }
     for number in 0..state.entries.len() {
-        let slot = state.lanes.slot_of(number, 0);
-        while let Some(whole) = state.entries[number].client.take_waiting(now) {
-            let client = &mut state.entries[number].client;
-            let mut replies =
-                Replies::<Resident<false>>::new(slot, 0, client, &mut state.maker, &mut state.reporter);
-            replies.finish_resent(&whole.answer(), whole.message());
+        while let Some((lane, whole)) = state.entries[number].client.take_waiting(now) {
+            state.give_up::<Resident<false>>(number, lane, &whole);
         }
     }
-    state.reporter.note_redirects(&mut state.maker);
 }
