@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::outages::Outage;
+use crate::outages::{Outage, merge_outages};
 
 /// A node of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,4 +43,94 @@ pub struct ClusterSeen {
     pub generations: u64,
     /// Nodes in the last answer whose names cannot be used.
     pub unusable: u64,
+}
+
+impl ClusterSeen {
+    /// Adds the account of another process of the run. Returns the number here of each node there.
+    pub fn merge(&mut self, other: &ClusterSeen) -> Vec<u32> {
+        // A process that has seen more maps is the one that looked last.
+        if other.generations > self.generations {
+            for node in &mut self.nodes {
+                let there = other.nodes.iter().find(|there| there.name == node.name);
+                node.slots = there.map_or(0, |there| there.slots);
+            }
+        }
+        let numbers: Vec<u32> = other.nodes.iter().map(|node| self.number_of(node)).collect();
+        for shard in &other.shards {
+            let Some(&node) = numbers.get(usize::from(shard.node)) else { continue };
+            match self.shards.iter_mut().find(|own| u32::from(own.node) == node) {
+                Some(own) => merge_outages(&mut own.outages, &shard.outages),
+                None => self.shards.push(Shard { node: node as u16, ..shard.clone() }),
+            }
+        }
+        self.refreshes = self.refreshes.saturating_add(other.refreshes);
+        self.refreshes_failed = self.refreshes_failed.saturating_add(other.refreshes_failed);
+        self.generations = self.generations.max(other.generations);
+        self.unusable = self.unusable.max(other.unusable);
+        numbers
+    }
+
+    /// The number of a node, which is added where it is not known.
+    fn number_of(&mut self, node: &ClusterNode) -> u32 {
+        let known = self.nodes.iter().position(|known| known.name == node.name);
+        known.unwrap_or_else(|| {
+            self.nodes.push(node.clone());
+            self.nodes.len() - 1
+        }) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use pummel_logic::time::SECOND;
+
+    use super::*;
+
+    fn node(name: &str, slots: u32) -> ClusterNode {
+        ClusterNode { name: name.to_owned(), slots }
+    }
+
+    fn outage(from: u64, to: u64, failed: u64) -> Outage {
+        let [from_ns, to_ns] = [from, to].map(|seconds| seconds * SECOND);
+        Outage {
+            from_ns,
+            to_ns,
+            first_error_ns: from_ns,
+            last_error_ns: to_ns,
+            success_worst: 0.5,
+            failed,
+            late: 0,
+            unsent: 0,
+            replies: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn nodes_and_shards_of_two_processes_are_added_by_their_names() {
+        let shard = |node, outages| Shard { node, slots: 8_192, outages };
+        let mut one = ClusterSeen {
+            nodes: vec![node("a:1", 8_192), node("a:2", 8_192), node("a:3", 0)],
+            shards: vec![shard(0, vec![outage(1, 2, 10)]), shard(1, Vec::new())],
+            refreshes: 2,
+            generations: 1,
+            ..ClusterSeen::default()
+        };
+        let other = ClusterSeen {
+            nodes: vec![node("a:3", 8_192), node("a:1", 8_192), node("a:9", 0)],
+            shards: vec![shard(1, vec![outage(2, 3, 5)]), shard(0, vec![outage(7, 8, 1)])],
+            refreshes: 3,
+            generations: 2,
+            unusable: 1,
+            ..ClusterSeen::default()
+        };
+        assert_eq!(one.merge(&other), [2, 0, 3]);
+        let nodes = one.nodes.iter().map(|node| (node.name.as_str(), node.slots)).collect::<Vec<_>>();
+        assert_eq!(nodes, [("a:1", 8_192), ("a:2", 0), ("a:3", 8_192), ("a:9", 0)], "of the later map");
+        assert_eq!(one.shards.iter().map(|shard| shard.node).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(one.shards[0].outages.len(), 1, "what is near in time is one outage");
+        assert_eq!((one.shards[0].outages[0].failed, one.shards[2].outages[0].failed), (15, 1));
+        assert_eq!((one.refreshes, one.generations, one.unusable), (5, 2, 1));
+    }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::churn::Churn;
 use crate::histogram::{CoarseHistogram, Histogram};
+use crate::measurement::renumbered;
 use pummel_logic::merged;
 use pummel_logic::protocol::ServerError;
 
@@ -125,6 +126,25 @@ pub enum TlsTrouble {
     CutOff,
     /// Trouble of any other kind.
     Other,
+}
+
+impl Connections {
+    /// Gives the servers other numbers. What is known of a server without a number is left out.
+    pub(crate) fn renumber(&mut self, numbers: &[u32]) {
+        let number_of = |server: u32| numbers.get(server as usize).copied();
+        self.connect_by_server = renumbered(&self.connect_by_server, numbers);
+        self.trouble = self
+            .trouble
+            .and_then(|trouble| Some(FirstTrouble { server: number_of(trouble.server)?, ..trouble }));
+        self.refusals.retain_mut(|refusal| match number_of(refusal.server) {
+            Some(number) => {
+                refusal.server = number;
+                true
+            }
+            None => false,
+        });
+        self.refusals.sort_by_key(|refusal| refusal.server);
+    }
 }
 
 /// Keeps the first failure of two parts of a run.

@@ -62,6 +62,7 @@ impl Interval {
         let side_times = SideTimes {
             outstanding: own.outstanding.as_ref().map(|_| Box::default()),
             pairs: own.pairs.as_ref().map(|_| Box::default()),
+            hops: own.hops.as_ref().map(|_| Box::default()),
             transmit: own.transmit.as_ref().map(|_| Box::default()),
             servers: Vec::new(),
         };

@@ -215,6 +215,15 @@ merged! {
     }
 }
 
+/// The parts of servers by other numbers. The part of a server without a number is left out.
+pub(crate) fn renumbered<T: Clone + Default>(parts: &[T], numbers: &[u32]) -> Vec<T> {
+    let placed = || parts.iter().zip(numbers);
+    let count = placed().map(|(_, number)| *number as usize + 1).max().unwrap_or(0);
+    let mut all = vec![T::default(); count];
+    placed().for_each(|(part, number)| all[*number as usize] = part.clone());
+    all
+}
+
 impl Measurement {
     /// An empty measurement of these groups.
     pub fn new(groups: impl IntoIterator<Item = String>, clock: Clock, timeout_ns: Nanos) -> Measurement {
@@ -305,6 +314,22 @@ impl Measurement {
     /// # Panics
     /// Panics when `other` has other groups.
     pub fn merge(&mut self, other: &Measurement) {
+        let numbers = match (&mut self.cluster, &other.cluster) {
+            (Some(own), Some(more)) => own.merge(more),
+            (own, more) => {
+                *own = own.take().or_else(|| more.clone());
+                Vec::new()
+            }
+        };
+        if !numbers.iter().copied().eq(0..numbers.len() as u32) {
+            // Which nodes the slices speak of depends on the process.
+            let mut other = Measurement { cluster: None, ..other.clone() };
+            other.side_times.servers = renumbered(&other.side_times.servers, &numbers);
+            other.connections.renumber(&numbers);
+            let slices = self.intervals.iter_mut().chain(&mut other.intervals);
+            slices.for_each(|slice| slice.servers.clear());
+            return self.merge(&other);
+        }
         let names = |of: &Measurement| of.groups.iter().map(|group| group.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(self), names(other), "only parts of one run are merged");
         if let Some(reason) = &other.reason {
@@ -370,7 +395,11 @@ fn is_zero(count: &u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::ClusterNode;
+    use crate::connections::{FirstTrouble, TroubleKind};
     use crate::counters::Turns;
+    use crate::histogram::CoarseHistogram;
+    use crate::parts::{ServerRecord, SlicePart};
     use crate::recorder::{Counts, Sample, Span};
     use pummel_logic::protocol::{Fault, Outcome, Verb};
     use pummel_logic::time::{MILLISECOND, SECOND};
@@ -458,6 +487,39 @@ mod tests {
             let text = serde_json::to_string(&measurement).unwrap();
             assert_eq!(serde_json::from_str::<Measurement>(&text).unwrap(), measurement);
         }
+    }
+
+    #[test]
+    fn the_parts_of_a_clusters_nodes_are_added_by_the_names_of_the_nodes() {
+        let of = |names: &[&str]| {
+            let mut part = part(1, Keep::Figures);
+            let node = |name: &&str| ClusterNode { name: (*name).to_owned(), slots: 1 };
+            part.cluster =
+                Some(ClusterSeen { nodes: names.iter().map(node).collect(), ..ClusterSeen::default() });
+            for (number, _) in (1..).zip(names) {
+                part.side_times.servers.push(ServerRecord { completed: number, ..ServerRecord::default() });
+                part.connections.connect_by_server.push(CoarseHistogram::default());
+            }
+            part.intervals[0].servers = vec![SlicePart::default()];
+            part.connections.trouble = Some(FirstTrouble { server: 1, kind: TroubleKind::Refused });
+            part
+        };
+        let mut whole = empty();
+        whole.merge(&of(&["a:1", "a:2"]));
+        whole.merge(&of(&["a:1", "a:2", "a:3"]));
+        let completed = |whole: &Measurement| {
+            whole.side_times.servers.iter().map(|server| server.completed).collect::<Vec<_>>()
+        };
+        assert_eq!(completed(&whole), [2, 4, 3]);
+        assert!(!whole.intervals[0].servers.is_empty());
+        let requests = whole.ops().all().counts;
+        whole.connections.trouble = None;
+        whole.merge(&of(&["a:2", "a:9", "a:1"]));
+        assert_eq!(completed(&whole), [5, 5, 3, 2]);
+        assert_eq!(whole.connections.trouble.map(|trouble| trouble.server), Some(3));
+        assert_eq!(whole.connections.connect_by_server.len(), 4);
+        assert!(whole.intervals[0].servers.is_empty(), "slices do not say whose numbers they have");
+        assert_eq!(whole.ops().all().counts.requests(), requests.requests() / 2 * 3);
     }
 
     #[test]

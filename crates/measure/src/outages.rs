@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::iter;
 
-use pummel_logic::cluster::redirect::Redirect;
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use serde::{Deserialize, Serialize};
@@ -29,57 +28,6 @@ const CLASSES: usize = 28;
 /// Number of classes from the usual latency to a late one: 8 to 16 times as long.
 const LATE_CLASSES: usize = 4;
 
-pummel_logic::words! {
-    /// The reply, or the lack of one, because of which a request is not right.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub enum WrongReply {
-        /// The cluster is down, or no node serves the slot.
-        ClusterDown = "clusterdown",
-        /// The master of the replica that was asked is down.
-        MasterDown = "masterdown",
-        /// The server loads its data.
-        Loading = "loading",
-        /// The node that was asked to write is a replica.
-        ReadOnly = "readonly",
-        /// The keys of the request are on both sides of a migration.
-        TryAgain = "tryagain",
-        /// Another node serves the slot.
-        Moved = "moved",
-        /// Another node may have the key.
-        Ask = "ask",
-        /// No reply came in time.
-        Timeout = "timeout",
-        /// The connection was refused.
-        Refused = "refused",
-        /// The connection was reset.
-        Reset = "reset",
-        /// The connection was closed.
-        Closed = "closed",
-        /// Any other error.
-        Other = "other",
-    }
-}
-
-impl WrongReply {
-    /// The kind of the error with which a request ended, and of the redirect that it was where it was one.
-    pub fn of(fault: Fault, redirect: Option<&Redirect>) -> WrongReply {
-        match (redirect, fault) {
-            (Some(Redirect::ClusterDown), _) => WrongReply::ClusterDown,
-            (Some(Redirect::MasterDown), _) => WrongReply::MasterDown,
-            (Some(Redirect::Loading), _) => WrongReply::Loading,
-            (Some(Redirect::ReadOnly), _) => WrongReply::ReadOnly,
-            (Some(Redirect::TryAgain), _) => WrongReply::TryAgain,
-            (Some(Redirect::Moved { .. }), _) | (None, Fault::Moved) => WrongReply::Moved,
-            (Some(Redirect::Ask { .. }), _) => WrongReply::Ask,
-            (None, Fault::Timeout) => WrongReply::Timeout,
-            (None, Fault::Refused) => WrongReply::Refused,
-            (None, Fault::Reset) => WrongReply::Reset,
-            (None, Fault::Closed) => WrongReply::Closed,
-            (Some(Redirect::CrossSlot), _) | (None, _) => WrongReply::Other,
-        }
-    }
-}
-
 /// The end of one request of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardOutcome {
@@ -89,14 +37,13 @@ pub enum ShardOutcome {
         latency_ns: Nanos,
     },
     /// The request failed.
-    Wrong(WrongReply),
+    Wrong(Fault),
     /// The request was due, and never sent.
     Unsent,
 }
 
 /// A time in which less than 99 % of the requests of a shard got a good reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outage {
     /// Begin of the first bucket under 99 %.
     pub from_ns: Nanos,
@@ -115,8 +62,41 @@ pub struct Outage {
     pub late: u64,
     /// Number of requests that were due and never sent.
     pub unsent: u64,
-    /// Number of failed requests by the kind of their last reply.
-    pub replies: BTreeMap<WrongReply, u64>,
+    /// Number of failed requests by the kind of their error.
+    pub replies: BTreeMap<Fault, u64>,
+}
+
+impl Outage {
+    /// Adds another process' requests of the same outage.
+    fn merge(&mut self, other: &Outage) {
+        self.from_ns = self.from_ns.min(other.from_ns);
+        self.to_ns = self.to_ns.max(other.to_ns);
+        self.first_error_ns = self.first_error_ns.min(other.first_error_ns);
+        self.last_error_ns = self.last_error_ns.max(other.last_error_ns);
+        self.success_worst = self.success_worst.min(other.success_worst);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.late = self.late.saturating_add(other.late);
+        self.unsent = self.unsent.saturating_add(other.unsent);
+        for (reply, count) in &other.replies {
+            let own = self.replies.entry(*reply).or_default();
+            *own = own.saturating_add(*count);
+        }
+    }
+}
+
+/// Adds the outages that another process has seen of the same shard. Those between which no outage would have ended are one.
+pub fn merge_outages(own: &mut Vec<Outage>, others: &[Outage]) {
+    let mut all = std::mem::take(own);
+    all.extend_from_slice(others);
+    all.sort_by_key(|outage| outage.from_ns);
+    for outage in all {
+        match own.last_mut() {
+            Some(last) if outage.from_ns < last.to_ns.saturating_add(GOOD_MIN as u64 * BUCKET_NS) => {
+                last.merge(&outage)
+            }
+            _ => own.push(outage),
+        }
+    }
 }
 
 /// The requests of a shard by the times at which they were due, in buckets of equal width that begin at multiples of it.
@@ -175,8 +155,8 @@ struct NotRight {
     /// Time at which the last of them was due.
     last_ns: Nanos,
     unsent: u32,
-    /// Number of replies by kind.
-    wrong: [u32; WrongReply::COUNT],
+    /// Number of failed requests by the kind of their error.
+    wrong: [u32; Fault::COUNT],
 }
 
 /// Neighbouring buckets that are judged as one, because all but the last have few requests together.
@@ -301,9 +281,8 @@ impl ShardBuckets {
         let buckets = &self.buckets[begin..behind];
         let late_from = self.median_class_before(begin).map_or(CLASSES, |class| class + LATE_CLASSES);
         let not_right = || buckets.iter().filter_map(|bucket| bucket.not_right.as_deref());
-        let count_of =
-            |reply: WrongReply| not_right().map(|bucket| u64::from(bucket.wrong[reply as usize])).sum();
-        let replies = WrongReply::ALL.map(|reply| (reply, count_of(reply)));
+        let count_of = |reply: Fault| not_right().map(|bucket| u64::from(bucket.wrong[reply as usize])).sum();
+        let replies = Fault::ALL.map(|reply| (reply, count_of(reply)));
         Outage {
             from_ns: time(begin),
             to_ns: time(behind),
@@ -407,9 +386,9 @@ mod tests {
 
     const USUAL: ShardOutcome = ShardOutcome::Right { latency_ns: MILLISECOND };
 
-    const DOWN: ShardOutcome = ShardOutcome::Wrong(WrongReply::ClusterDown);
+    const DOWN: ShardOutcome = ShardOutcome::Wrong(Fault::Down);
 
-    const REFUSED: ShardOutcome = ShardOutcome::Wrong(WrongReply::Refused);
+    const REFUSED: ShardOutcome = ShardOutcome::Wrong(Fault::Refused);
 
     /// Requests of one shard as they are written down: for each bucket the number of good and of other replies.
     fn shard(counts: &[(u64, u64)]) -> ShardBuckets {
@@ -512,7 +491,7 @@ mod tests {
             failed: 62,
             late: 30,
             unsent: 7,
-            replies: BTreeMap::from([(WrongReply::ClusterDown, 52), (WrongReply::Refused, 10)]),
+            replies: BTreeMap::from([(Fault::Down, 52), (Fault::Refused, 10)]),
         };
         assert_eq!(shard.outages(), std::slice::from_ref(&outage));
         let json = serde_json::to_value(&outage).expect("it is data");
@@ -603,28 +582,6 @@ mod tests {
             [(24, 0, 36_000), (25, 0, 1), (0, 0, 36_001), (0, u64::MAX, 2), (0, u64::MAX / 1_000, 1)]
         {
             assert!(read(doublings, first, count).is_err(), "{doublings} {first} {count}");
-        }
-    }
-
-    #[test]
-    fn errors_have_kinds() {
-        for (fault, redirect, expected) in [
-            (Fault::Server, Some(Redirect::ClusterDown), "clusterdown"),
-            (Fault::Server, Some(Redirect::MasterDown), "masterdown"),
-            (Fault::Server, Some(Redirect::Loading), "loading"),
-            (Fault::Server, Some(Redirect::ReadOnly), "readonly"),
-            (Fault::Server, Some(Redirect::TryAgain), "tryagain"),
-            (Fault::Moved, Some(Redirect::Moved { slot: 1, node: None }), "moved"),
-            (Fault::Moved, Some(Redirect::Ask { slot: 1, node: None }), "ask"),
-            (Fault::Client, Some(Redirect::CrossSlot), "other"),
-            (Fault::Moved, None, "moved"),
-            (Fault::Timeout, None, "timeout"),
-            (Fault::Refused, None, "refused"),
-            (Fault::Reset, None, "reset"),
-            (Fault::Closed, None, "closed"),
-            (Fault::Server, None, "other"),
-        ] {
-            assert_eq!(WrongReply::of(fault, redirect.as_ref()).name(), expected);
         }
     }
 

@@ -18,6 +18,10 @@ merged! {
         /// reply; `None` where the Plan has no pairs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub pairs: Option<Box<H>>,
+        /// Times from the first to the last sending of requests that a cluster's nodes sent on, and that were answered in the end;
+        /// `None` where the servers are no cluster.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub hops: Option<Box<H>>,
         /// Times of sampled requests that left this machine; `None` where no request is stamped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub transmit: Option<Box<TransmitTimes<H>>>,

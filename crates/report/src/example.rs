@@ -1,7 +1,7 @@
 //! Runs in miniature, so that tests of reports need no server.
 
 use pummel_logic::plan::{Arrivals, Backend, Data, Group, Mix, Phase, Plan, Protocol, Route, Stop, Work};
-use pummel_logic::protocol::{Outcome, Verb};
+use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use pummel_measure::cluster::{ClusterNode, ClusterSeen, Shard};
 use pummel_measure::connections::SERVERS_TIMED_MAX;
@@ -10,7 +10,7 @@ use pummel_measure::evidence::{
 };
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Bytes, Keep, LoadResult, Measurement, WorkerTime};
-use pummel_measure::outages::{Outage, WrongReply};
+use pummel_measure::outages::Outage;
 use pummel_measure::parts::ServerRecord;
 use pummel_measure::recorder::Sample;
 use pummel_measure::summary::Summary;
@@ -155,7 +155,7 @@ pub fn outage(from_s: u64, lost: u64) -> Outage {
         failed,
         late: lost / 3,
         unsent,
-        replies: [(WrongReply::ClusterDown, down), (WrongReply::Refused, failed - down)].into(),
+        replies: [(Fault::Down, down), (Fault::Refused, failed - down)].into(),
     }
 }
 

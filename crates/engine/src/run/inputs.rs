@@ -44,6 +44,8 @@ pub struct Inputs {
     pub files: Option<Arc<dyn TraceFiles>>,
     /// The addresses to which requests may be sent; `None` for all addresses.
     pub permit: Option<Permit>,
+    /// The check that a plan is one for this process once the nodes of its cluster are known; `None` where every plan is.
+    pub plan_check: Option<PlanCheck>,
     /// The commands that change the rate while the run is measured; `None` where the rate is that of the Plan. The Plan is one of open loop
     /// with one rate, whose clients stay, and with one measured phase that has an end in time.
     pub steering: Option<Arc<Steering>>,
@@ -53,6 +55,9 @@ pub struct Inputs {
 
 /// A function that returns whether requests may be sent to an address. The address of a unix socket is 127.0.0.1.
 pub type Permit = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+/// A function that returns why a plan cannot be run by this process.
+pub type PlanCheck = Arc<dyn Fn(&ValidPlan) -> Result<(), String> + Send + Sync>;
 
 impl fmt::Debug for Inputs {
     /// Formats the number of rows, and never the password.

@@ -68,6 +68,7 @@ pub(super) fn empty_interval(context: &RunContext<'_>) -> Interval {
     interval.side_times = SideTimes {
         outstanding: context.wants.outstanding.then(Box::default),
         pairs: context.plan.phases.iter().any(has_pairs).then(Box::default),
+        hops: context.cluster.as_ref().map(|_| Box::default()),
         transmit: context.plan.engine.stamps.map(|_| Box::default()),
         servers: Vec::new(),
     };

@@ -48,6 +48,9 @@ impl Start<'_> {
             return Start { run, watch, stop }.run_on_servers(None);
         }
         let found = cluster::found(run, &|| !stop())?;
+        if let Some(check) = &run.inputs.plan_check {
+            check(&found.plan).map_err(RunError::Plan)?;
+        }
         let run = Run { plan: &found.plan, ..run.clone() };
         Start { run: &run, watch, stop }.run_on_servers(Some(&found.reply))
     }

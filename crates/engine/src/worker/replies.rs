@@ -164,6 +164,7 @@ impl<A: ReplyAccount> Replies<'_, A> {
             Exchange::Whole => self.finish_any(answer, message),
             Exchange::Ends(ticket, sent) => {
                 self.reporter.part_ended(answer);
+                self.reporter.hops_ended(sent, answer);
                 self.finish_resent(&Answer { ticket: &ticket, sent, ..*answer }, message);
             }
         }

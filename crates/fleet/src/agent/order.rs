@@ -88,6 +88,7 @@ fn checked_task(
     let recording_limit = policy.limits.check(&plan, &part).map_err(Refusal::here)?;
     let permit = permit_of(policy);
     check_targets(&plan, &permit, is_wanted)?;
+    let (limits, share) = (policy.limits, part.clone());
     let PlanFiles { contents, recording, trace: trace_files } = files;
     let password = password_for(&plan, order, &contents)?;
     let tls_files = reader_of(contents);
@@ -110,6 +111,7 @@ fn checked_task(
             trace,
             files: plan.trace().map(|_| Arc::new(OpenFiles(trace_files)) as Arc<dyn TraceFiles>),
             permit: Some(permit),
+            plan_check: Some(Arc::new(move |plan| limits.check(plan, &share).map(drop))),
             steering: None,
             tls_files: Some(tls_files),
         },

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use pummel_engine::clock;
 use pummel_engine::run::Watch;
-use pummel_logic::plan::Plan;
+use pummel_logic::cluster::UNOWNED;
+use pummel_logic::plan::{Plan, Route};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_measure::agents::{Agents, LossReason, Lost, Member};
 use pummel_measure::completion::{Loaded, load_shortfall, nothing_completed, records_of_share};
@@ -95,7 +96,7 @@ impl<'a> DistributedRun<'a> {
         stop_on_loss: bool,
     ) -> DistributedRun<'a> {
         let clients: u64 = members.iter().map(|member| member.share.clients()).sum();
-        let slices = MergedSlices::new(plan, clients * plan.lanes() as u64, members.len());
+        let slices = MergedSlices::new(plan, plan.connections_of(clients).unwrap_or(0), members.len());
         DistributedRun {
             plan,
             members,
@@ -402,8 +403,14 @@ impl<'a> DistributedRun<'a> {
         (measurement.status, measurement.reason) = (Status::Complete, None);
         self.members[number].note_figures(self.plan, &measurement);
         let agent = self.members[number].agent_name();
+        for node in measurement.cluster.iter_mut().flat_map(|cluster| &mut cluster.nodes) {
+            node.name = foreign(&node.name);
+        }
+        let nodes =
+            measurement.cluster.iter().flat_map(|cluster| &cluster.nodes).map(|node| node.name.as_str());
+        let asked: Vec<&str> = self.plan.servers_asked().iter().map(String::as_str).chain(nodes).collect();
         if let Some(evidence) = &mut measurement.evidence {
-            evidence.adopt(self.plan, &foreign);
+            evidence.adopt(&asked, &foreign);
         }
         measurement.machines.truncate(1);
         for machine in &mut measurement.machines {
@@ -558,7 +565,7 @@ impl<'a> DistributedRun<'a> {
                 continue;
             }
             let mut known = measurement_of(member.sum.take(), self.plan);
-            known.connections.asked = member.share.clients() * self.plan.lanes() as u64;
+            known.connections.asked = self.plan.connections_of(member.share.clients()).unwrap_or(0);
             let records = records_of_share(self.plan, &member.share);
             known.load = (records > 0).then(|| LoadResult { records, ..LoadResult::default() });
             self.merge(number, known);
@@ -618,18 +625,18 @@ fn is_broken(measurement: &Measurement, plan: &Plan) -> bool {
 
 /// Whether a measurement is one of this plan.
 fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
-    measurement.groups.len() == plan.groups.len()
+    let nodes = measurement.cluster.as_ref().map_or(0, |cluster| cluster.nodes.len());
+    let servers = plan.servers.len().max(nodes);
+    nodes < usize::from(UNOWNED)
+        && measurement.cluster.is_some() <= (plan.route == Route::Cluster)
+        && measurement.groups.len() == plan.groups.len()
         && measurement.groups.iter().zip(&plan.groups).all(|(one, other)| one.name == other.name)
         && measurement
             .windows
             .as_ref()
             .is_none_or(|windows| windows.fits(tick_ns(plan.interval_ns), plan.groups.len()))
         && measurement.connections.connect_by_server.len() <= SERVERS_TIMED_MAX
-        && measurement
-            .connections
-            .refusals
-            .iter()
-            .all(|refusal| (refusal.server as usize) < plan.servers.len())
+        && measurement.connections.refusals.iter().all(|refusal| (refusal.server as usize) < servers)
         && measurement.connections.refusals.is_sorted_by(|one, other| one.server < other.server)
         && measurement.side_times.servers.len() <= SERVERS_TIMED_MAX
 }

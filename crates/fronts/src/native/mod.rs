@@ -29,7 +29,7 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, ValidPlan};
 use pummel_logic::plan::{
     Adaptive, Arrivals, Backend, Changes, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine, Group,
-    Labels, Load, Login, Mix, Phase, Plan, Popularity, Protocol, Route, SCHEMA, Socket, Spawns, Stop, Style,
+    Labels, Load, Login, Mix, Phase, Plan, Popularity, Protocol, SCHEMA, Socket, Spawns, Stop, Style,
     TlsOptions, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
@@ -390,7 +390,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
     if let Some(saved) = &args.saved.plan {
         let plan = saved_plan(typed, saved, inputs)?;
         typed.check_places(&outputs, &plan, inputs.paths)?;
-        let fleet = here_on_a_cluster(fleet(args)?, &plan)?;
+        let fleet = fleet(args)?;
         return Ok(Job { front: FRONT, plan, outputs, fleet });
     }
     let data = typed.data(&args.data, inputs)?;
@@ -429,17 +429,8 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
             "'--allow-partial-load' is accepted only with a load of records".to_string(),
         ));
     }
-    let fleet = here_on_a_cluster(fleet(args)?, &plan)?;
+    let fleet = fleet(args)?;
     Ok(Job { front: FRONT, plan, outputs, fleet })
-}
-
-/// The fleet of a plan. Agents do not know each other's numbers of a cluster's nodes, so that their results cannot be added up.
-fn here_on_a_cluster(fleet: Option<Fleet>, plan: &Plan) -> Result<Option<Fleet>, UsageError> {
-    if fleet.is_some() && plan.route == Route::Cluster {
-        let why = "'--cluster' is accepted without '--agents' only: the nodes of a cluster are asked from one process";
-        return Err(UsageError::Missing(why.to_owned()));
-    }
-    Ok(fleet)
 }
 
 /// What `pummel load` with these options does: one phase, which is recorded.
@@ -481,7 +472,7 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
     };
     let plan = typed.valid(plan)?;
     typed.check_places(&outputs, &plan, inputs.paths)?;
-    let fleet = here_on_a_cluster(load_fleet(args)?, &plan)?;
+    let fleet = load_fleet(args)?;
     Ok(Job { front: FRONT, plan, outputs, fleet })
 }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Adaptive, Changes, ClusterOptions, FailOn, Fill, Goal, KeyChurn, Popularity, TransmitSampling,
+    Adaptive, Changes, ClusterOptions, FailOn, Fill, Goal, KeyChurn, Popularity, Route, TransmitSampling,
 };
 use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};

@@ -280,6 +280,11 @@ impl Plan {
         if bogus && verb == Verb::Set { BOGUS_WORD } else { verb.name() }
     }
 
+    /// Number of connections that this many clients open; `None` on a cluster, whose nodes are found by the run.
+    pub fn connections_of(&self, clients: u64) -> Option<u64> {
+        (self.route != Route::Cluster).then(|| clients.saturating_mul(self.lanes() as u64))
+    }
+
     /// The addresses at which servers are asked for their statistics.
     pub fn servers_asked(&self) -> &[String] {
         if self.server_stats_at.is_empty() { &self.servers } else { &self.server_stats_at }

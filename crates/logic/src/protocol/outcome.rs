@@ -24,6 +24,10 @@ crate::words! {
         Moved = "moved",
         /// The request was in time, but the run closed its connection because another request on it was not answered in time.
         Abandoned = "abandoned",
+        /// The cluster or the server serves nothing at the moment (`CLUSTERDOWN`, `MASTERDOWN` and `LOADING`).
+        Down = "down",
+        /// The server asked for the request again later (`TRYAGAIN`: its keys are on both sides of a migration).
+        Again = "again",
     }
 }
 

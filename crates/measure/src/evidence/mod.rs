@@ -26,8 +26,6 @@ pub mod slots;
 
 use serde::{Deserialize, Serialize};
 
-use pummel_logic::plan::Plan;
-
 pub use self::machine::{CardUse, ConnectionEvidence, HostNetwork, MachineEvidence, ThreadUse};
 pub use self::ours::{CpuCost, OurRequests};
 pub use self::probe::{Probe, ProbeHalf};
@@ -104,10 +102,9 @@ impl Evidence {
     }
 
     /// Makes what another process said fit for a report: only the servers that it was asked about, and `clean` words.
-    pub fn adopt(&mut self, plan: &Plan, clean: &dyn Fn(&str) -> String) {
-        let asked = plan.servers_asked();
-        self.servers.retain(|server| asked.contains(&server.address));
-        self.server_stats.retain(|stats| asked.contains(&stats.address));
+    pub fn adopt(&mut self, asked: &[&str], clean: &dyn Fn(&str) -> String) {
+        self.servers.retain(|server| asked.contains(&server.address.as_str()));
+        self.server_stats.retain(|stats| asked.contains(&stats.address.as_str()));
         for server in &mut self.servers {
             let reading = server.reading.iter_mut().flat_map(|reading| {
                 let commands = reading.commands.iter_mut().map(|command| &mut command.name);
@@ -203,8 +200,7 @@ mod tests {
         evidence.servers[0].reading.as_mut().expect("it was read").version = "1\u{1b}[2J".to_owned();
         evidence.servers.push(ServerEvidence { address: "b:1".to_owned(), ..ServerEvidence::default() });
         evidence.machines[0].unread.push("a\nb".to_owned());
-        let plan = Plan { servers: vec!["a:1".to_owned()], ..Plan::default() };
-        evidence.adopt(&plan, &|words| words.replace(|c: char| c.is_control(), "?"));
+        evidence.adopt(&["a:1"], &|words| words.replace(|c: char| c.is_control(), "?"));
         assert_eq!(evidence.servers.len(), 1);
         assert_eq!(evidence.servers[0].reading.as_ref().expect("it was read").version, "1?[2J");
         assert_eq!(evidence.machines[0].unread, ["a?b"]);

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::common::agent::{Agent, list};
 use crate::common::{Json, Serve, Truth, pummel};
 
 /// Requests per second: few enough for a busy machine.
@@ -14,16 +15,27 @@ const MOMENTS_S: [u64; 4] = [2, 5, 10, 20];
 /// Runs a load on a cluster to which `fault` happens at a time, until `is_seen` finds that the run saw it. Every request of each run is
 /// answered in the end.
 #[track_caller]
-fn survives(fault: impl Fn(u64) -> String, mix: &str, is_seen: impl Fn(&Json, &Truth) -> bool) {
+fn survives(fault: impl Fn(u64) -> String, words: &str, is_seen: impl Fn(&Json, &Truth) -> bool) {
+    survives_at(RATE, fault, words, is_seen);
+}
+
+/// Runs as [`survives`] does a load of which `rate` requests per second are due, those of measuring clients among them.
+#[track_caller]
+fn survives_at(
+    rate: u64,
+    fault: impl Fn(u64) -> String,
+    words: &str,
+    is_seen: impl Fn(&Json, &Truth) -> bool,
+) {
     for at_s in MOMENTS_S {
         let cluster = Serve::start(&format!("--cluster 3 {}", fault(at_s)));
         let words = format!(
-            "run --cluster -s {} --protocol resp2 -c 4 --records 20 --mix {mix} --rate {RATE} --arrivals constant --timeout 15s -t {}s --quiet",
+            "run --cluster -s {} --protocol resp2 -c 4 --records 20 {words} --rate {RATE} --arrivals constant --timeout 15s -t {}s --quiet",
             cluster.name,
             2 * at_s
         );
         let result = pummel(&words).expect(0).json();
-        let due = RATE * 2 * at_s;
+        let due = rate * 2 * at_s;
         let (requests, unsent) = (result.count("totals/requests"), result.count("totals/unsent"));
         assert_eq!(requests + unsent, due, "{requests} sent, {unsent} not");
         assert_eq!(result.count("totals/completed"), requests);
@@ -56,12 +68,37 @@ fn a_run_follows_slots_that_move() {
     // The slots of the records: `CLUSTER KEYSLOT` of a redis-server 7.0 says 1494 for thirty zeros.
     let slots = [1_494, 5_623, 9_620, 13_749, 1_362, 5_491, 9_488, 13_617, 1_246, 5_375];
     let fault = |at_s| slots.map(|slot| format!("--migrate {slot}@{at_s}s")).join(" ");
-    survives(fault, "get:9,set:1", |result, truth| came(truth, "asking") > 0 && were_sent_on(result, truth));
+    survives(fault, "--mix get:9,set:1", |result, truth| {
+        came(truth, "asking") > 0 && were_sent_on(result, truth)
+    });
 }
 
 #[test]
 fn a_run_follows_slots_to_another_master() {
-    survives(|at_s| format!("--demote 2@{at_s}s"), "get:9,set:1", were_sent_on);
+    survives(|at_s| format!("--demote 2@{at_s}s"), "--mix get:9,set:1", were_sent_on);
+}
+
+#[test]
+fn a_run_of_agents_adds_up_what_each_saw_of_a_cluster() {
+    let agents = [Agent::start(), Agent::start()];
+    let words =
+        format!("--mix get:9,set:1 --measure-connections 1 --measure-rate 100 --agents {}", list(&agents));
+    let rate = RATE + 100;
+    survives_at(
+        rate,
+        |at_s| format!("--demote 2@{at_s}s"),
+        &words,
+        |result, truth| {
+            let shards = result.at("cluster/shards").as_array().expect("shards").clone();
+            let requests = |shard: &serde_json::Value| shard["requests"].as_u64().unwrap_or(0);
+            assert_eq!(shards.iter().map(requests).sum::<u64>(), result.count("totals/requests"));
+            assert_eq!(result.count("cluster/nodes"), 3);
+            // Each of the three processes asked for the map.
+            let questions = truth.requests.iter().filter(|request| request.verb == "cluster").count() as u64;
+            assert!(questions >= result.count("cluster/refreshes") + 3, "{questions} questions for the map");
+            were_sent_on(result, truth)
+        },
+    );
 }
 
 #[test]
@@ -69,7 +106,7 @@ fn a_run_waits_until_a_dead_node_is_replaced() {
     // A write whose reply was lost with the node would be an error: it may have been carried out.
     survives(
         |at_s| format!("--kill 3@{at_s}s"),
-        "get:1",
+        "--mix get:1",
         |result, truth| {
             let was_replaced = truth.faults.iter().any(|(kind, _)| kind == "take-over");
             was_replaced && result.count("connections/lost") > 0
@@ -79,7 +116,7 @@ fn a_run_waits_until_a_dead_node_is_replaced() {
 
 #[test]
 fn a_run_waits_until_a_cluster_is_up_again() {
-    survives(|at_s| format!("--clusterdown {at_s}s..{}s", at_s + 1), "get:9,set:1", were_sent_on);
+    survives(|at_s| format!("--clusterdown {at_s}s..{}s", at_s + 1), "--mix get:9,set:1", were_sent_on);
 }
 
 #[test]

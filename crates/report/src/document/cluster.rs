@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::figures::{is_zero, rounded};
 use super::named::Named;
 use super::parts::ServerTimes;
+use super::transmit::SampleFigures;
 use crate::Report;
 
 /// Most outages that a result lists.
@@ -36,6 +37,8 @@ pub struct ClusterResult {
     /// Replies that redirected requests or made them wait, and what became of those requests.
     #[serde(flatten)]
     pub redirects: RedirectCounts,
+    /// Times from the first to the last sending of the requests that were sent on and answered in the end; null where there was none.
+    pub hop_us: Option<SampleFigures>,
     /// The nodes that owned slots at the start, then those that joined.
     pub shards: Vec<ShardResult>,
     /// The unevenness of the nodes that owned slots at the start.
@@ -107,7 +110,7 @@ pub struct OutageResult {
     pub late: u64,
     /// Requests that were due and never sent.
     pub unsent: u64,
-    /// Failed requests by the kind of their last reply, or of its lack.
+    /// Failed requests by the kind of their error.
     pub replies: Named<u64>,
 }
 
@@ -201,6 +204,7 @@ impl ClusterResult {
         let seen = report.measurement.cluster.as_ref()?;
         let counts = report.summary.totals.counts;
         let sent = counts.requests().saturating_sub(counts.unsent);
+        let hops = report.measurement.side_times.hops.as_deref();
         let shards = shards_of(seen, &report.measurement.side_times.servers, sent);
         let (outages, outages_beyond) = outages_of(seen);
         Some(ClusterResult {
@@ -210,6 +214,7 @@ impl ClusterResult {
             generations: seen.generations,
             unusable: seen.unusable,
             redirects: report.measurement.counters.redirects,
+            hop_us: hops.filter(|hops| hops.count() > 0).map(SampleFigures::of),
             imbalance: ImbalanceResult::of(&shards),
             shards,
             outages,
@@ -323,7 +328,7 @@ mod tests {
             failed: 300,
             late: 133,
             unsent: 100,
-            replies: [("clusterdown", 200), ("refused", 100)].into_iter().collect(),
+            replies: [("refused", 100), ("down", 200)].into_iter().collect(),
         };
         assert_eq!(cluster.outages[1], expected);
         assert_eq!((cluster.outages[0].shard.as_str(), cluster.outages_beyond), ("127.0.0.1:7003", 0));

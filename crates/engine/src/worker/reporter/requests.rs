@@ -139,6 +139,18 @@ impl WorkerReporter {
         }
     }
 
+    /// Records the time from the first sending of a request, at `first_sent`, to that which was answered. A request without a good
+    /// reply has none.
+    #[cold]
+    pub fn hops_ended(&mut self, first_sent: Nanos, answer: &Answer<'_>) {
+        if self.abandoning || matches!(answer.outcome, Outcome::Error(_)) {
+            return;
+        }
+        if let (ReportMode::Record(_), Some(hops)) = (&self.mode, &mut self.interval.side_times.hops) {
+            hops.record(answer.sent.saturating_sub(first_sent));
+        }
+    }
+
     /// Records a request of a group whose successes alone are timed.
     #[cold]
     fn unsuccessful(&mut self, group: usize, answer: &Answer<'_>) {

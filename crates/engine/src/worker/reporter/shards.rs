@@ -6,7 +6,7 @@ use pummel_logic::cluster::shards::ShardOfSlot;
 use pummel_logic::connection::session::Answer;
 use pummel_logic::protocol::Outcome;
 use pummel_logic::time::Nanos;
-use pummel_measure::outages::{ShardBuckets, ShardOutcome, WrongReply};
+use pummel_measure::outages::{ShardBuckets, ShardOutcome};
 
 /// The requests of each shard in the measured phases of one worker.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl ShardRequests {
     pub fn note(&mut self, answer: &Answer<'_>, begin: Nanos) {
         let (due, place) = (answer.ticket.due, answer.ticket.place);
         let outcome = match answer.outcome {
-            Outcome::Error(fault) => ShardOutcome::Wrong(WrongReply::of(fault, None)),
+            Outcome::Error(fault) => ShardOutcome::Wrong(fault),
             _ => ShardOutcome::Right { latency_ns: answer.arrived.saturating_sub(due) },
         };
         self.add(place, due, begin, outcome);

@@ -164,6 +164,8 @@ pub(super) fn fault(words: &[u8]) -> Fault {
     let end = words.iter().position(|&byte| byte == b' ').unwrap_or(words.len());
     match &words[..end] {
         b"MOVED" | b"ASK" => Fault::Moved,
+        b"CLUSTERDOWN" | b"MASTERDOWN" | b"LOADING" => Fault::Down,
+        b"TRYAGAIN" => Fault::Again,
         b"ERR" if words.starts_with(b"ERR unknown command") || words.starts_with(b"ERR Protocol error") => {
             Fault::Protocol
         }
@@ -192,9 +194,10 @@ mod tests {
         for (words, expected) in [
             ("MOVED 3999 127.0.0.1:6381", Fault::Moved),
             ("ASK 3999 127.0.0.1:6381", Fault::Moved),
-            ("CLUSTERDOWN The cluster is down", Fault::Server),
-            ("TRYAGAIN Multiple keys request during rehashing of slot", Fault::Server),
-            ("LOADING Redis is loading the dataset in memory", Fault::Server),
+            ("CLUSTERDOWN The cluster is down", Fault::Down),
+            ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", Fault::Down),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", Fault::Again),
+            ("LOADING Redis is loading the dataset in memory", Fault::Down),
             ("OOM command not allowed when used memory > 'maxmemory'.", Fault::Server),
             ("BUSY Redis is busy running a script.", Fault::Server),
             ("MISCONF Redis is configured to save RDB snapshots", Fault::Server),

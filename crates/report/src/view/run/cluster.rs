@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use pummel_logic::cluster::view::RedirectCounts;
 use pummel_logic::plan::Group;
 use pummel_measure::words::{counted, grouped, percent};
 
@@ -27,7 +26,7 @@ const REPLIES_SHOWN_MAX: usize = 2;
 /// The line on the cluster, and those on its outages; none where the servers are no cluster.
 pub(super) fn lines(document: &Document) -> Vec<Line> {
     let Some(cluster) = &document.cluster else { return Vec::new() };
-    let words = [Some(shards_words(cluster)), Some(redirects_words(&cluster.redirects)), map_words(cluster)];
+    let words = [Some(shards_words(cluster)), Some(redirects_words(cluster)), map_words(cluster)];
     let words: Vec<String> = words.into_iter().flatten().collect();
     let mut lines = vec![Line::new("Cluster", Text::plain(words.join("; ")))];
     let is_closed = document.plan.groups.iter().any(Group::is_closed_loop);
@@ -69,11 +68,15 @@ fn slots_words(cluster: &ClusterResult) -> Option<String> {
 }
 
 /// The redirects by their kinds, and what became of the requests.
-fn redirects_words(counts: &RedirectCounts) -> String {
+fn redirects_words(cluster: &ClusterResult) -> String {
+    let counts = &cluster.redirects;
     if counts.is_zero() {
         return "no redirects".to_owned();
     }
     let mut words = format!("{} redirected and answered", counted(counts.followed, "request"));
+    if let Some(later_us) = cluster.hop_us.as_ref().and_then(|hops| hops.p50) {
+        words += &format!(" {} later at p50", cells::time(later_us));
+    }
     if counts.given_up > 0 {
         words += &format!(", {} given up", grouped(counts.given_up));
     }
@@ -289,7 +292,7 @@ mod tests {
         seen.unusable = 1;
         let expected = [
             "Cluster 3 shards, even to 1 %; no redirects; 1 node without a usable name",
-            "Outage 127.0.0.1:7001 from 30.0 to 32.5 s: 0 % good at worst; 225 failed (clusterdown 150, refused 75), 100 late, 75 unsent",
+            "Outage 127.0.0.1:7001 from 30.0 to 32.5 s: 0 % good at worst; 225 failed (down 150, refused 75), 100 late, 75 unsent",
             " 2 more outages, with 300 requests lost",
         ];
         assert_eq!(run.document(words_of), expected);

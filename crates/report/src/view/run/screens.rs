@@ -245,6 +245,8 @@ fn outage() -> Document {
     let redirects = &mut run.measurement.counters.redirects;
     (redirects.moved, redirects.clusterdown, redirects.followed) = (61, 880, 700);
     (redirects.repeated, redirects.given_up) = (8, 241);
+    let hops = run.measurement.side_times.hops.get_or_insert_default();
+    (0..700).for_each(|hop| hops.record(hop * MILLISECOND));
     let seen = run.measurement.cluster.as_mut().expect("it is a cluster");
     for (shard, lost) in seen.shards.iter_mut().zip([3_098, 90, 80]) {
         shard.outages.push(example::outage(10, lost));
