@@ -441,11 +441,12 @@ fn a_phase_that_is_over_ends_what_waits() {
     scene.client.end_redirects();
     scene.answer(&sent[1], Outcome::Error(Fault::Closed), "");
     assert_eq!(scene.ended.len(), 1, "nothing is repeated any more");
-    let (lane, whole) = scene.client.take_waiting(scene.now).expect("one waits");
+    let (lane, whole) = scene.client.take_waiting(scene.now, &mut scene.maker).expect("one waits");
+    assert_eq!(scene.maker.cluster_mut().expect("a cluster").counts.given_up, 1);
     assert_eq!(lane, sent[0].lane);
     assert_eq!((whole.answer().sent, whole.message()), (sent[0].at, &b"CLUSTERDOWN The cluster is down"[..]));
     scene.client.handle_answer(0, &whole.answer(), &mut scene.maker);
-    assert!(scene.client.take_waiting(scene.now).is_none());
+    assert!(scene.client.take_waiting(scene.now, &mut scene.maker).is_none());
     assert_eq!(scene.client.outstanding(), 0);
 }
 

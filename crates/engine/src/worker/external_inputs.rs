@@ -122,7 +122,7 @@ pub fn end_waiting<C: Codec>(state: &mut WorkerState<C>, now: Nanos) {
         return;
     }
     for number in 0..state.entries.len() {
-        while let Some((lane, whole)) = state.entries[number].client.take_waiting(now) {
+        while let Some((lane, whole)) = state.entries[number].client.take_waiting(now, &mut state.maker) {
             state.give_up::<Resident<false>>(number, lane, &whole);
         }
     }

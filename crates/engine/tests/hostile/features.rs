@@ -128,7 +128,7 @@ pub fn pairs() -> impl Iterator<Item = Pair> {
 }
 
 /// The pairs that no Plan can express, with the reasons. [`Plan::validate`] refuses other pairs that no run has.
-const UNSAYABLE: [(Pair, &str); 18] = [
+const UNSAYABLE: [(Pair, &str); 17] = [
     ((Feature::Windows, Feature::ReadThrough), "a window stores what it gets, and knows no read-through"),
     ((Feature::Windows, Feature::Noreply), "a window waits for the answer to each set"),
     ((Feature::Windows, Feature::Dependent), "a window asks for its objects one by one"),
@@ -146,7 +146,6 @@ const UNSAYABLE: [(Pair, &str); 18] = [
     ((Feature::Windows, Feature::Cluster), "a window speaks memcached's protocols"),
     ((Feature::Udp, Feature::Cluster), "a cluster is reached over TCP"),
     ((Feature::Noreply, Feature::Cluster), "RESP answers every request"),
-    ((Feature::Trace, Feature::Cluster), "a trace is replayed to one server"),
 ];
 
 /// Reason why a pair has no run with this seed; `None` where it has one.

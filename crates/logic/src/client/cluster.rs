@@ -8,7 +8,7 @@ use super::lane_set::{LaneState, Passage};
 use super::next::{Next, NextRequest};
 use super::source::Source;
 use super::split::WholeAnswer;
-use super::{Action, Client, DRAWN, Lane};
+use super::{Action, Client, DRAWN, Lane, ROWS};
 use crate::client::route::Place;
 use crate::cluster::hops::{Attempt, Hops, NextHop};
 use crate::cluster::redirect::read_redirect;
@@ -95,10 +95,10 @@ impl Client {
 
     /// Takes the end of a request, given up at `now`, that was sent and waits to be sent again, with the lane over which it was sent
     /// last; `None` when there is none left.
-    pub fn take_waiting(&mut self, now: Nanos) -> Option<(Lane, WholeAnswer)> {
+    pub fn take_waiting(&mut self, now: Nanos, maker: &mut RequestMaker) -> Option<(Lane, WholeAnswer)> {
         let cluster = self.under_way.cluster_mut()?;
         let at = cluster.redirected.iter().position(|redirected| redirected.under_way.is_none())?;
-        Some(self.fail(at, now))
+        Some(self.fail(at, now, maker))
     }
 
     /// Takes in the end of an exchange over this lane, and decides what becomes of its request. Only clients of a cluster have
@@ -197,7 +197,10 @@ impl Client {
 
     /// Gives up the redirected request at this place, which is not under way. Returns the lane over which it was sent last, and its
     /// end.
-    fn fail(&mut self, at: usize, now: Nanos) -> (Lane, WholeAnswer) {
+    fn fail(&mut self, at: usize, now: Nanos, maker: &mut RequestMaker) -> (Lane, WholeAnswer) {
+        if let Some(view) = maker.cluster_mut() {
+            view.counts.given_up += 1;
+        }
         let Some(cluster) = self.under_way.cluster_mut() else {
             unreachable!("the request is one of a cluster")
         };
@@ -228,10 +231,7 @@ impl Client {
             match self.next_step(now, maker) {
                 Some(Step::Again(at, lane)) => return self.ask_again(at, lane, maker),
                 Some(Step::Failed(at)) => {
-                    if let Some(view) = maker.cluster_mut() {
-                        view.counts.given_up += 1;
-                    }
-                    let (lane, whole) = self.fail(at, now);
+                    let (lane, whole) = self.fail(at, now, maker);
                     return Action::GivenUp(lane, Box::new(whole));
                 }
                 Some(Step::Late(at)) => {
@@ -250,11 +250,14 @@ impl Client {
                 }
                 None => {}
             }
-            let (due, ready, request) = match self.next::<DRAWN>(now, maker) {
+            let is_rows = maker.task.is_rows();
+            let next = if is_rows { self.next::<ROWS>(now, maker) } else { self.next::<DRAWN>(now, maker) };
+            let (due, ready, request) = match next {
                 Next::Open(lane) => return self.open(lane),
                 Next::Wait(until) => return Action::Wait(until.min(self.next_parked_time(now, maker))),
                 Next::Done => {
                     return match self.next_parked_time(now, maker) {
+                        NEVER if is_rows && self.lanes.lost() > 0 => self.give_up_row(now, maker),
                         NEVER => Action::Done,
                         at => Action::Wait(at),
                     };
@@ -262,6 +265,10 @@ impl Client {
                 Next::FollowUp { follow, ready } => {
                     self.under_way.waiting.pop_front();
                     (follow.due, ready, follow.request)
+                }
+                Next::Arrival { due, ready } if is_rows => {
+                    let row = maker.task.rows_mut().leave_out(self.source.number());
+                    (due, ready, self.request_of(row))
                 }
                 Next::Arrival { due, ready } => {
                     let index = self.source.issued;
@@ -274,7 +281,7 @@ impl Client {
             match passage {
                 Passage::Open(opened) => {
                     self.under_way.slots.take();
-                    return self.ask_now(request, place, (due, ready.max(opened)), maker);
+                    return self.ask_now(request, place, (due, ready.max(opened), now), maker);
                 }
                 Passage::Later if self.can_hold() => {
                     self.splits_mut().parked.clear();
@@ -368,6 +375,9 @@ impl Client {
     /// The slots of a request that was drawn when it was due at `due`, as [`Client::find_places`] returns them. Other requests were drawn
     /// meanwhile, and which keys there are may depend on the moment.
     fn places_at(&mut self, request: &NextRequest, due: Nanos, maker: &mut RequestMaker) -> Place {
+        if maker.task.is_rows() {
+            return maker.place_of_row(request.key);
+        }
         if request.origin == Origin::Arrival {
             maker.turn_to(self.source.number(), self.source.moment(request.index, due));
         }
@@ -430,7 +440,7 @@ impl Client {
         let (place, passage) = self.passage_of(&request, due, now, maker);
         match passage {
             Passage::Open(opened) => {
-                self.ask_now(request, place, (due, ready.max(opened).max(freed_at)), maker)
+                self.ask_now(request, place, (due, ready.max(opened).max(freed_at), now), maker)
             }
             // The lane was open a moment ago.
             _ => {
@@ -441,12 +451,13 @@ impl Client {
         }
     }
 
-    /// Asks a request that has its slot and whose lanes are open, as [`Client::passage_of`] found them, with its times due and ready.
+    /// Asks a request that has its slot and whose lanes are open, as [`Client::passage_of`] found them, with its times due and ready,
+    /// at `now`.
     fn ask_now<'a>(
         &'a mut self,
         request: NextRequest,
         place: Place,
-        (due, ready): (Nanos, Nanos),
+        (due, ready, now): (Nanos, Nanos, Nanos),
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
         if self.under_way.is_splitting() {
@@ -454,6 +465,13 @@ impl Client {
             return self.ask_part(maker);
         }
         let lane = maker.routing.lane_at(place);
+        if maker.task.is_rows() {
+            if matches!(request.origin, Origin::Row | Origin::BeforeCas) {
+                let late_ns = now.saturating_sub(due);
+                maker.task.rows_mut().note_asked(self.source.number(), request.key, late_ns);
+            }
+            return self.ask_row(request, due, ready, maker).over(lane).at(place);
+        }
         self.ask_in_slot(request, due, ready, maker).over(lane).at(place)
     }
 
@@ -461,6 +479,9 @@ impl Client {
     fn unsent(&mut self, request: &NextRequest, due: Nanos, maker: &mut RequestMaker) -> Action<'static> {
         let place = self.places_at(request, due, maker);
         self.splits_mut().parked.clear();
+        if maker.task.is_rows() {
+            maker.task.rows_mut().release(request.key);
+        }
         Action::Unsent { verb: request.verb, due, place }
     }
 
@@ -483,6 +504,10 @@ impl Source {
     /// it stores, which the ticket has.
     fn op_again<'a>(&mut self, ticket: &Ticket, maker: &'a mut RequestMaker) -> Op<'a> {
         let Ticket { verb, key, index, origin, .. } = *ticket;
+        if ticket.check_state == CheckState::Row {
+            // Protocols of clusters have no CAS uniques.
+            return maker.ask_row(verb, key, 0);
+        }
         maker.turn_to(self.number(), self.moment(index, ticket.due));
         let expiry_bits = self.expiry_bits(verb, index, maker);
         if ticket.keys > 1 {

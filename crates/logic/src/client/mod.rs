@@ -131,7 +131,10 @@ impl Client {
     pub fn poll<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         if maker.task.is_replaying() {
             if maker.task.is_rows() {
-                return self.poll_next::<ROWS>(now, maker);
+                return match self.under_way.cluster() {
+                    Some(_) => self.poll_in_cluster(now, maker),
+                    None => self.poll_next::<ROWS>(now, maker),
+                };
             }
             if maker.task.is_exhausted() {
                 self.source.assignment.requests = self.source.assignment.requests.min(self.source.issued);
@@ -173,7 +176,10 @@ impl Client {
                     self.under_way.waiting.pop_front();
                     let (request, ready) = (follow.request, ready.max(opened));
                     match KIND {
-                        ROWS => self.ask_row(request, follow.due, ready, maker),
+                        ROWS => {
+                            self.under_way.slots.take();
+                            self.ask_row(request, follow.due, ready, maker)
+                        }
                         DRAWN => self.ask(request, follow.due, ready, maker).over(follow.request.lane),
                     }
                 }

@@ -19,7 +19,14 @@ impl Client {
         ready: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        let (key, verb) = maker.task.rows_mut().take(self.source.number(), now - due);
+        let row = maker.task.rows_mut().take(self.source.number(), now - due);
+        let request = self.request_of(row);
+        self.under_way.slots.take();
+        self.ask_row(request, due, ready, maker)
+    }
+
+    /// The request of a row, by its place and verb.
+    pub(super) fn request_of(&mut self, (key, verb): (u64, Verb)) -> NextRequest {
         let index = self.source.issued;
         self.source.issued += 1;
         // The CAS unique of the trace means nothing to the server: the client asks for its own.
@@ -27,10 +34,10 @@ impl Client {
             Verb::Cas => (Verb::Gets, Origin::BeforeCas),
             verb => (verb, Origin::Row),
         };
-        self.ask_row(NextRequest { origin, ..NextRequest::new(verb, index, key) }, due, ready, maker)
+        NextRequest { origin, ..NextRequest::new(verb, index, key) }
     }
 
-    /// Asks for the key that is kept in a place of the rows: a row, or what its answer asked for.
+    /// Asks for the key that is kept in a place of the rows: a row, or what its answer asked for. The request has its slot.
     pub(super) fn ask_row<'a>(
         &mut self,
         request: NextRequest,
@@ -39,7 +46,6 @@ impl Client {
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
         let NextRequest { verb, index, key, cas, origin, .. } = request;
-        self.under_way.slots.take();
         let ticket =
             Ticket { due, ready, index, key, check_state: CheckState::Row, origin, ..Ticket::of(verb) };
         Action::Ask { lane: 0, op: maker.ask_row(verb, key, cas), ticket }

@@ -324,6 +324,11 @@ impl RequestMaker {
         self.routing.place_of(turn, self.records.keys.key(key, &mut self.buffer.key))
     }
 
+    /// The place of the request of a trace that is kept in this place of its rows.
+    pub(crate) fn place_of_row(&self, row: u64) -> Place {
+        self.routing.place_of(0, self.task.rows().key(row))
+    }
+
     /// Whether the server sent the key with this index. A protocol that does not repeat keys sends an empty one.
     #[inline]
     pub(crate) fn is_key(&mut self, index: u64, sent: &[u8]) -> bool {

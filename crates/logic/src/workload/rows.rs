@@ -255,8 +255,15 @@ impl Rows {
 
     /// Takes the next request of client `number`, which is asked `late_ns` after it was due: its place, which is kept until it
     /// is released, and its verb.
+    #[inline]
     pub(crate) fn take(&mut self, number: u64, late_ns: Nanos) -> (u64, Verb) {
         let (place, verb) = self.leave_out(number);
+        self.note_asked(number, place, late_ns);
+        (place, verb)
+    }
+
+    /// Notes that client `number` asks the request in this place, `late_ns` after it was due.
+    pub(crate) fn note_asked(&mut self, number: u64, place: u64, late_ns: Nanos) {
         self.lateness.late_rows += u64::from(late_ns > LATE_NS);
         self.lateness.latest_ns = self.lateness.latest_ns.max(late_ns);
         let slot = &self.slots[place as usize];
@@ -264,10 +271,9 @@ impl Rows {
         self.asked.covered_ns = self.asked.covered_ns.max(slot.at_ns);
         self.asked.keys.note(hash_bytes(&slot.key));
         self.asked_by_client[self.places[number as usize] as usize] += 1;
-        (place, verb)
     }
 
-    /// Takes the next request of client `number` which will not be asked: its place, which is kept until it is released, and
+    /// Takes the next request of client `number`, which is not asked now: its place, which is kept until it is released, and
     /// its verb.
     pub(crate) fn leave_out(&mut self, number: u64) -> (u64, Verb) {
         let client = self.place_of(number);

@@ -1,5 +1,6 @@
 //! Runs on the cluster of `pummel serve`, whose slots move, whose nodes go, and that is down for a while.
 
+use std::fs;
 use std::process::Command;
 
 use crate::common::agent::{Agent, list};
@@ -30,7 +31,7 @@ fn survives_at(
     for at_s in MOMENTS_S {
         let cluster = Serve::start(&format!("--cluster 3 {}", fault(at_s)));
         let words = format!(
-            "run --cluster -s {} --protocol resp2 -c 4 --records 20 {words} --rate {RATE} --arrivals constant --timeout 15s -t {}s --quiet",
+            "run --cluster -s {} --protocol resp2 -c 4 {words} --rate {RATE} --arrivals constant --timeout 15s -t {}s --quiet",
             cluster.name,
             2 * at_s
         );
@@ -68,21 +69,36 @@ fn a_run_follows_slots_that_move() {
     // The slots of the records: `CLUSTER KEYSLOT` of a redis-server 7.0 says 1494 for thirty zeros.
     let slots = [1_494, 5_623, 9_620, 13_749, 1_362, 5_491, 9_488, 13_617, 1_246, 5_375];
     let fault = |at_s| slots.map(|slot| format!("--migrate {slot}@{at_s}s")).join(" ");
-    survives(fault, "--mix get:9,set:1", |result, truth| {
+    survives(fault, "--records 20 --mix get:9,set:1", |result, truth| {
         came(truth, "asking") > 0 && were_sent_on(result, truth)
     });
 }
 
 #[test]
 fn a_run_follows_slots_to_another_master() {
-    survives(|at_s| format!("--demote 2@{at_s}s"), "--mix get:9,set:1", were_sent_on);
+    survives(|at_s| format!("--demote 2@{at_s}s"), "--records 20 --mix get:9,set:1", were_sent_on);
+}
+
+#[test]
+fn the_rows_of_a_trace_follow_their_slots() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = directory.path().join("trace.csv");
+    let row = |number: u64| {
+        let verb = if number.is_multiple_of(200) || number < 20 { "set" } else { "get" };
+        format!("0,key{},5,100,{number},{verb},0\n", number % 20)
+    };
+    fs::write(&trace, (0..1_000).map(row).collect::<String>()).expect("it is written");
+    let words = format!("--trace {} --trace-format twitter --trace-by key --loop", trace.display());
+    survives(|at_s| format!("--demote 2@{at_s}s"), &words, were_sent_on);
 }
 
 #[test]
 fn a_run_of_agents_adds_up_what_each_saw_of_a_cluster() {
     let agents = [Agent::start(), Agent::start()];
-    let words =
-        format!("--mix get:9,set:1 --measure-connections 1 --measure-rate 100 --agents {}", list(&agents));
+    let words = format!(
+        "--records 20 --mix get:9,set:1 --measure-connections 1 --measure-rate 100 --agents {}",
+        list(&agents)
+    );
     let rate = RATE + 100;
     survives_at(
         rate,
@@ -106,7 +122,7 @@ fn a_run_waits_until_a_dead_node_is_replaced() {
     // A write whose reply was lost with the node would be an error: it may have been carried out.
     survives(
         |at_s| format!("--kill 3@{at_s}s"),
-        "--mix get:1",
+        "--records 20 --mix get:1",
         |result, truth| {
             let was_replaced = truth.faults.iter().any(|(kind, _)| kind == "take-over");
             was_replaced && result.count("connections/lost") > 0

@@ -185,8 +185,9 @@ pub fn trace_fits(plan: &Plan) -> Result<(), Invalid> {
         TracePace::Rate => group.rate.is_some(),
     };
     refuse_if(!is_paced, path, &group.arrivals, "expected a pace that fits the arrivals of the clients")?;
-    let expected = "expected all where a trace is replayed";
-    refuse_if(plan.route != Route::All, Field::Route, plan.route.name(), expected)?;
+    let expected = "expected all or cluster where a trace is replayed";
+    let is_route = matches!(plan.route, Route::All | Route::Cluster);
+    refuse_if(!is_route, Field::Route, plan.route.name(), expected)?;
     let expected = "expected 0 where a trace is replayed: its values are not those of records";
     refuse_if(plan.verify > 0.0, Field::Verify, plan.verify, expected)?;
     let stay = group.churn.is_none() && group.policy == crate::plan::ClientPolicy::default();
