@@ -16,7 +16,7 @@ use std::io;
 use pummel_logic::dist::{Dist, DistError, NAMES as DIST_NAMES, Spec};
 use pummel_logic::plan::address::{self, AddressError};
 pub use pummel_logic::plan::address::{PORT, RESP_PORT};
-use pummel_logic::plan::{CHURN_ACCEPTED, Goal, KeyChurn, Popularity, TransmitSampling};
+use pummel_logic::plan::{CHURN_ACCEPTED, Goal, KeyChurn, Popularity, Tracking, TransmitSampling};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
@@ -42,6 +42,14 @@ impl From<AddressError> for ValueError {
     fn from(error: AddressError) -> ValueError {
         ValueError(error.to_string())
     }
+}
+
+/// Reads the keys whose changes a server tells of.
+///
+/// # Errors
+/// Returns [`ValueError`] for any other word.
+pub fn tracking(text: &str) -> Result<Tracking, ValueError> {
+    Tracking::from_name(text).ok_or_else(|| ValueError("expected keys or bcast".to_owned()))
 }
 
 /// What the functions of this file return.

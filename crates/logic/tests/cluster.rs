@@ -403,6 +403,11 @@ fn requests_for_a_node_without_a_connection_are_held_and_never_sent_after_their_
     scene.poll();
     assert_eq!(scene.unsent, 1);
     assert!(!scene.is_done, "the third one is due");
+    // The phase is over: it is known of which slot the third one was.
+    let over = scene.now + 1;
+    let third = scene.client.take_held_back(over, &mut scene.maker).expect("it waits");
+    assert_eq!((third.0, third.1), (Verb::Get, scene.now));
+    assert!(scene.client.take_held_back(over, &mut scene.maker).is_none());
 }
 
 #[test]

@@ -116,6 +116,9 @@ pub struct Measurement {
     /// when it is handed over, and stays so.
     #[serde(default)]
     pub noreply_errors: u64,
+    /// Messages that servers sent without being asked, by name, in the whole run (RESP3): the names that came first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pushes: BTreeMap<String, u64>,
     /// Messages of servers with errors, and how often each came; at most [`MESSAGES_KEPT`] different ones. The messages of
     /// loads that are not recorded stand in `load`.
     pub messages: BTreeMap<String, u64>,
@@ -306,6 +309,11 @@ impl Measurement {
         count_message(&mut self.messages, message, count);
     }
 
+    /// Counts messages of this name that a server sent without being asked.
+    pub fn push(&mut self, name: &[u8], count: u64) {
+        count_message(&mut self.pushes, name, count);
+    }
+
     /// Adds the measurement of another part of the same run at the same time: another worker, or another machine.
     ///
     /// Everything merges exactly but for the quantiles of slices that were saved without histograms: those are dropped,
@@ -361,6 +369,7 @@ impl Measurement {
         self.verify.merge(&other.verify);
         self.noreply_errors += other.noreply_errors;
         merge_messages(&mut self.messages, &other.messages);
+        merge_messages(&mut self.pushes, &other.pushes);
         self.flight.merge(&other.flight);
         self.generator.merge(&other.generator);
         self.whole_run.merge(&other.whole_run);

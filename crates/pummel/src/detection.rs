@@ -148,6 +148,8 @@ pub fn with_protocol<A: Detectable>(
     let answer = ask(&inquiry);
     let is_cluster = answer.as_ref().is_ok_and(|(_, spoken)| spoken.is_cluster);
     let (protocol, detection) = Detection::of(answer, target.user.is_some(), wanted);
+    // Only RESP3 has the messages of --tracking.
+    let protocol = if target.tracking.is_some() && protocol.is_resp() { Protocol::Resp3 } else { protocol };
     let typed = named(protocol);
     match detection {
         Detection::Found(words) if is_cluster && names_no_route(&typed) => on_cluster(typed, words, inputs),

@@ -94,6 +94,7 @@ impl<C: Codec> Table<C> {
                     Step::Reply { outcome, .. } => {
                         answers.push(Answer { outcome, values: std::mem::take(&mut values), cas });
                     }
+                    Step::Push { name } => panic!("{} comes unasked", name.escape_ascii()),
                     Step::QuietError { message } => panic!("{} fails quietly", message.escape_ascii()),
                 }
             }

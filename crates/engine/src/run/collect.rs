@@ -473,6 +473,9 @@ impl<'a, 'w> Collector<'a, 'w> {
             udp.merge(&end.udp);
         }
         self.measurement.noreply_errors += end.noreply_errors;
+        for (name, count) in &end.pushes {
+            self.measurement.push(name, *count);
+        }
         for (message, count) in &end.messages {
             self.measurement.message(message, *count);
         }

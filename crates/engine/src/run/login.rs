@@ -5,7 +5,7 @@ use std::env::VarError;
 use std::sync::Arc;
 
 use pummel_logic::plan::detect::Question;
-use pummel_logic::plan::{Plan, Protocol};
+use pummel_logic::plan::{Plan, Protocol, Tracking};
 use pummel_logic::protocol::Refused;
 use pummel_logic::protocol::handshake::{self, Handshake};
 use pummel_logic::secrets::Secret;
@@ -24,7 +24,12 @@ pub(super) fn handshake_of(plan: &Plan, inputs: &Inputs) -> Result<Handshake, Ru
         password: password.reveal().as_bytes(),
     });
     let handshake = plan.protocol.handshake(login, plan.database);
-    handshake.map_err(|Refused(why)| RunError::Plan(format!("the login cannot be sent: {why}")))
+    let handshake =
+        handshake.map_err(|Refused(why)| RunError::Plan(format!("the login cannot be sent: {why}")))?;
+    Ok(match plan.tracking {
+        Some(tracking) => handshake.with_tracking(tracking == Tracking::Broadcast),
+        None => handshake,
+    })
 }
 
 /// Reads the password of the plan's user from the password file or the environment, since a Plan holds no password;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pummel_logic::protocol::Codec;
 use pummel_logic::time::Nanos;
+use pummel_logic::unsent::Unsent;
 
 use crate::backend::Backend;
 use crate::cluster::published::Published;
@@ -114,6 +115,20 @@ fn leaves<C: Codec>(state: &mut WorkerState<C>, backend: &mut dyn Backend, slot:
     state.entries[client].client.leave(lane);
     state.reset(slot, backend);
     true
+}
+
+/// Counts the requests of a cluster's clients that were due before the phase was `over`, and wait for a node.
+pub fn count_held_back<C: Codec>(state: &mut WorkerState<C>, over: Nanos) {
+    if state.maker.cluster().is_none() {
+        return;
+    }
+    for entry in &mut state.entries {
+        while let Some((verb, due, place)) = entry.client.take_held_back(over, &mut state.maker) {
+            state.reporter.unsent_in_shard(place, due);
+            let unsent = Unsent { verb, requests: 1, estimated: 0 };
+            state.reporter.unsent_at(entry.client.group(), due, unsent);
+        }
+    }
 }
 
 /// Ends the requests of a cluster's clients that were sent and wait to be sent again, since the phase is over.

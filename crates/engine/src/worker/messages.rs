@@ -156,6 +156,8 @@ pub struct WorkerEnd {
     pub udp: udp::DatagramCounts,
     /// Errors of requests that asked for no reply.
     pub noreply_errors: u64,
+    /// The names of messages that no request asked for.
+    pub pushes: Messages,
     /// The messages of servers with errors, without those of loads that are not recorded.
     pub messages: Messages,
     /// Index of a server in the Plan, and the first trouble with a connection to it.

@@ -45,7 +45,7 @@ use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::events::handle;
 use crate::worker::expiry::{finds_late, give_up_late};
-use crate::worker::external_inputs::{ExternalInputs, end_waiting};
+use crate::worker::external_inputs::{ExternalInputs, count_held_back, end_waiting};
 use crate::worker::population::{ChurnLimits, ChurnPhase, Population};
 use crate::worker::reporter::WorkerReporter;
 pub(crate) use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
@@ -328,6 +328,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         }
         end_waiting(state, now);
         state.reporter.abandon(false);
+        count_held_back(state, over);
         let missing = population.end_phase(state, backend, over);
         state.await_closed();
         account_for(state, missing, over, now);

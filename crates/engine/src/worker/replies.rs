@@ -121,6 +121,10 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
         self.reporter.quiet_error(self.slot, message);
     }
 
+    fn push(&mut self, name: &[u8]) {
+        self.reporter.push(name);
+    }
+
     fn cut_off(&mut self, whole: bool) {
         self.reporter.cut_off(whole);
     }

@@ -375,6 +375,7 @@ impl OptionValues {
             login: None,
             tls: None,
             database: 0,
+            tracking: None,
             command: None,
             data: Data {
                 records: 1,

@@ -379,6 +379,7 @@ fn plan(options: &Options, machine: &Machine<'_>, servers: Vec<String>, config: 
         login: None,
         tls: None,
         database: 0,
+        tracking: None,
         command: None,
         data: no_records(),
         allow_partial_load: false,

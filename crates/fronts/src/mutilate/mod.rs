@@ -296,6 +296,7 @@ fn plan(
         cluster: ClusterOptions::default(),
         transport: Transport::Stream,
         database: 0,
+        tracking: None,
         servers,
     };
     let plan = plan.validate().map_err(|invalid| unfit(options, &invalid))?;

@@ -593,6 +593,7 @@ fn base(
         login: login(target)?,
         tls: tls(target),
         database: target.database,
+        tracking: target.tracking,
         command: None,
         data: Data::default(),
         allow_partial_load: false,

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::dist;
 use pummel_logic::plan::address::RESP_PORT;
 use pummel_logic::plan::{
-    Arrivals, Burst, Depth, Fill, Goal, KeyChurn, Protocol, Route, TransmitSampling, ValueClass,
+    Arrivals, Burst, Depth, Fill, Goal, KeyChurn, Protocol, Route, Tracking, TransmitSampling, ValueClass,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
@@ -234,6 +234,10 @@ pub struct TargetArgs {
     /// Database that every connection selects (RESP)
     #[arg(long, value_name = "N", default_value = default_of("--database"), value_parser = values::count_cut, allow_hyphen_values = true)]
     pub database: u32,
+    /// Let the server tell every connection of changed keys, as caches in clients do (CLIENT TRACKING ON; RESP3): of those that it
+    /// has read, or of all. What comes is counted by name
+    #[arg(long, value_name = "OF", num_args = 0..=1, require_equals = true, default_missing_value = "keys", value_parser = values::tracking)]
+    pub tracking: Option<Tracking>,
     /// How long a request may take from the moment a connection could send it, and how long a connection may take to open
     #[arg(long, value_name = "TIME", default_value = default_of("--timeout"), value_parser = values::time, allow_hyphen_values = true)]
     pub timeout: Nanos,
@@ -261,6 +265,7 @@ impl TargetArgs {
         match self.protocol {
             TypedProtocol::Named(protocol) => protocol,
             TypedProtocol::Auto if self.udp => Protocol::Text,
+            TypedProtocol::Auto if self.tracking.is_some() => Protocol::Resp3,
             TypedProtocol::Auto if self.database > 0 => Protocol::Resp2,
             TypedProtocol::Auto => {
                 let mut servers =

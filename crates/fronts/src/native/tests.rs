@@ -4,7 +4,8 @@ use std::io;
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Adaptive, Changes, ClusterOptions, FailOn, Fill, Goal, KeyChurn, Popularity, Route, TransmitSampling,
+    Adaptive, Changes, ClusterOptions, FailOn, Fill, Goal, KeyChurn, Popularity, Route, Tracking,
+    TransmitSampling,
 };
 use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
@@ -75,6 +76,7 @@ fn defaults() -> Plan {
         login: None,
         tls: None,
         database: 0,
+        tracking: None,
         command: None,
         data: Data {
             records: 10_000,
@@ -373,6 +375,10 @@ fn every_option_of_engine_sockets_and_server_means_one_change_of_the_plan() {
         ("--route ketama", |plan| plan.route = Route::Ketama),
         ("--route ketama-weighted", |plan| plan.route = Route::KetamaWeighted),
         ("--route crc16", |plan| plan.route = Route::Crc16),
+        ("--protocol resp3 --tracking=bcast", |plan| {
+            (plan.protocol, plan.tracking) = (Protocol::Resp3, Some(Tracking::Broadcast));
+        }),
+        ("--tracking", |plan| (plan.protocol, plan.tracking) = (Protocol::Resp3, Some(Tracking::Keys))),
         ("--protocol resp2 --database 3", |plan| {
             over_resp(plan, Protocol::Resp2);
             plan.database = 3;

@@ -101,6 +101,18 @@ impl Client {
         Some(self.fail(at, now, maker))
     }
 
+    /// Takes a request that was due in the phase, before `now`, and was never sent, since it waits for a node: its verb, its due time and
+    /// its slot; `None` when there is none left.
+    pub fn take_held_back(&mut self, now: Nanos, maker: &mut RequestMaker) -> Option<(Verb, Nanos, Place)> {
+        let until = self.source.assignment.end.min(now);
+        let held = &self.under_way.cluster()?.held;
+        let at = held.iter().position(|held| held.due < until)?;
+        let Held { request, due, .. } = self.take_held(at)?;
+        let place = self.places_at(&request, due, maker);
+        self.splits_mut().parked.clear();
+        Some((request.verb, due, place))
+    }
+
     /// Takes in the end of an exchange over this lane, and decides what becomes of its request. Only clients of a cluster have
     /// requests that go on.
     pub fn end_exchange(

@@ -8,7 +8,6 @@ use crate::cluster::hops::Hops;
 use crate::connection::inflight::Ticket;
 use crate::protocol::Fault;
 use crate::time::Nanos;
-use crate::unsent::Unsent;
 
 /// The requests of a client of a cluster that have not found their node.
 #[derive(Debug, Default)]
@@ -103,17 +102,5 @@ impl ClusterRequests {
     pub(super) fn take_held(&mut self, at: usize) -> Option<Held> {
         self.looked_at = at;
         self.held.remove(at)
-    }
-
-    /// Hands over the requests that were due before `until` and were never sent.
-    pub(super) fn take_unsent(&mut self, until: Nanos, mut unsent: impl FnMut(Unsent)) {
-        self.looked_at = 0;
-        self.held.retain(|held| {
-            let is_due = held.due < until;
-            if is_due {
-                unsent(Unsent { verb: held.request.verb, requests: 1, estimated: 0 });
-            }
-            !is_due
-        });
     }
 }

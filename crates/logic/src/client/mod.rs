@@ -375,9 +375,6 @@ impl Client {
             true => self.count_unsent_rows(until, maker, &mut unsent),
             false => self.count_unsent_drawn(until, maker, draws_max, &mut unsent),
         }
-        if let Some(cluster) = self.under_way.cluster_mut() {
-            cluster.take_unsent(until, &mut unsent);
-        }
         self.under_way
             .waiting
             .take_unsent(until, |verb, requests| unsent(Unsent { verb, requests, estimated: 0 }));

@@ -95,6 +95,10 @@ pub trait Sink {
     #[inline]
     fn quiet_error(&mut self, _message: &[u8]) {}
 
+    /// Receives the name of a message that no request asked for.
+    #[inline]
+    fn push(&mut self, _name: &[u8]) {}
+
     /// Receives, before [`Sink::answer`], the number of bytes of the chunk that lie behind the reply.
     #[inline]
     fn reply_ended(&mut self, _left_bytes: usize) {}

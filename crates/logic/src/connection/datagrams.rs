@@ -247,7 +247,13 @@ impl<C: Codec> DatagramExchange<'_, C> {
                     self.owed.finish(Some(tag));
                     return 1;
                 }
-                Ok(Step::Absent | Step::Reply { .. } | Step::QuietError { .. } | Step::Need) => {
+                Ok(
+                    Step::Absent
+                    | Step::Reply { .. }
+                    | Step::QuietError { .. }
+                    | Step::Push { .. }
+                    | Step::Need,
+                ) => {
                     return self.answer_broken(tag, BROKEN, chunk, sink);
                 }
                 Err(malformed) => return self.answer_broken(tag, malformed, chunk, sink),

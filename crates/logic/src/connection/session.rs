@@ -283,6 +283,7 @@ impl<C: Codec> Session<C> {
                     return Ok(false);
                 }
                 Step::QuietError { message } => sink.quiet_error(message),
+                Step::Push { name } => sink.push(name),
                 // Where no request waits for a reply, an error can only be about a request without reply.
                 Step::Reply { tag, outcome: Outcome::Error(_), message }
                     if C::ERRORS_END_ANYWHERE && self.is_quiet && self.owed.find(tag).is_none() =>

@@ -30,6 +30,7 @@ impl Default for Plan {
             login: None,
             tls: None,
             database: 0,
+            tracking: None,
             command: None,
             data: Data::default(),
             allow_partial_load: false,

@@ -115,6 +115,9 @@ pub struct Plan {
     /// Number of the database that every connection selects (RESP).
     #[serde(default, skip_serializing_if = "is_default")]
     pub database: u32,
+    /// The messages about changed keys that every connection asks the server for (RESP3); absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracking: Option<Tracking>,
     /// Command of the operation `command` (RESP), with `__key__`, `__number__` and `__value__` in place of what
     /// each request has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -387,6 +390,17 @@ crate::words! {
         /// A key lives on one node of a Redis or Valkey cluster, which says itself which nodes it has and which slots each
         /// of them owns. The servers are those that are asked for it.
         Cluster = "cluster",
+    }
+}
+
+crate::words! {
+    /// The messages about changed keys that a RESP3 server sends to a connection without being asked for each.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum Tracking {
+        /// Changes of the keys that the connection has read.
+        Keys = "keys",
+        /// Changes of all keys.
+        Broadcast = "bcast",
     }
 }
 

@@ -27,6 +27,8 @@ pub enum Seen {
     Body(Vec<u8>),
     /// An owned [`Step::Absent`].
     Absent,
+    /// An owned [`Step::Push`].
+    Push(Vec<u8>),
     /// An owned [`Step::Reply`].
     Reply {
         /// Tag of the request.
@@ -109,7 +111,7 @@ fn ends_of<C: Codec>(codec: &mut C, pieces: &[&[u8]], order: Option<&[Ended]>) -
             }
             match codec.decode(&mut input) {
                 Ok(Step::Need) => break,
-                Ok(Step::Body(_) | Step::Absent | Step::QuietError { .. }) => {}
+                Ok(Step::Body(_) | Step::Absent | Step::QuietError { .. } | Step::Push { .. }) => {}
                 Ok(Step::Item { .. }) => items += 1,
                 Ok(Step::Reply { tag, outcome, .. }) => {
                     ends.push(Ended { tag, outcome, items: std::mem::take(&mut items) });
@@ -152,6 +154,7 @@ fn push_seen(seen: &mut Vec<Seen>, step: Step<'_>, body_left: &mut u64) {
         }
         Step::Absent => seen.push(Seen::Absent),
         Step::QuietError { message } => seen.push(Seen::QuietError(message.to_vec())),
+        Step::Push { name } => seen.push(Seen::Push(name.to_vec())),
         Step::Reply { tag, outcome, message } => {
             seen.push(Seen::Reply { tag, outcome, message: message.to_vec() });
         }

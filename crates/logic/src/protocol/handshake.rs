@@ -156,6 +156,18 @@ impl Handshake {
         Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Binary })
     }
 
+    /// The handshake of RESP3 with `CLIENT TRACKING ON` behind it, of the keys that the connection reads or of all.
+    #[must_use]
+    pub fn with_tracking(mut self, of_all: bool) -> Handshake {
+        let (mut codec, mut out) = (Resp3::new(), Outbox::default());
+        let words: [&[u8]; 4] = [b"CLIENT", b"TRACKING", b"ON", b"BCAST"];
+        let count = if of_all { 4 } else { 3 };
+        codec.encode_command(&words[..count], &mut out);
+        self.bytes.extend_from_slice(&bytes_of(&out));
+        self.replies += 1;
+        self
+    }
+
     /// Whether the handshake is empty: nothing is sent, and no reply comes.
     pub fn is_none(&self) -> bool {
         self.replies == 0
@@ -216,6 +228,8 @@ impl HandshakeReader {
             };
             match step.map_err(HandshakeRefused::Malformed)? {
                 Step::Need => return Ok(HandshakeProgress::NeedMore),
+                // The commands of a handshake are sent together, and an earlier one may have asked for such messages.
+                Step::Push { .. } => {}
                 Step::Item { .. } | Step::Body(_) | Step::Absent | Step::QuietError { .. } => {
                     return Err(HandshakeRefused::Malformed(Malformed("a value answers a handshake")));
                 }
@@ -335,6 +349,22 @@ mod tests {
             progress(&both, format!("+OK\r\n-{range}\r\n").as_bytes()).0,
             refused(range, ServerError::Other)
         );
+    }
+
+    #[test]
+    fn tracking_comes_last_and_what_it_brings_is_passed_over() {
+        let own = b"*3\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n";
+        let all = b"*4\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n$5\r\nBCAST\r\n";
+        for (of_all, words) in [(false, &own[..]), (true, &all[..])] {
+            let hello = Handshake::resp3(None, 0);
+            let tracking = hello.clone().with_tracking(of_all);
+            assert_eq!(tracking.bytes(), [hello.bytes(), words].concat());
+            let push = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n";
+            let stream = [HELLO, push, b"+OK\r\n"].concat();
+            assert_eq!(progress(&tracking, &stream), (Ok(HandshakeProgress::Done), 0));
+            let stream = [HELLO, b"-ERR Client tracking is not possible\r\n"].concat();
+            assert!(matches!(progress(&tracking, &stream).0, Err(HandshakeRefused::Refused(..))));
+        }
     }
 
     #[test]

@@ -83,6 +83,11 @@ pub enum Step<'a> {
         /// outcome. Long messages may be cut off.
         message: &'a [u8],
     },
+    /// The server sends a message that no request asked for (RESP3).
+    Push {
+        /// The name of the message, which is its first value.
+        name: &'a [u8],
+    },
     /// A request without reply (noreply) has failed.
     QuietError {
         /// The server's message without line end; long messages may be cut off.

@@ -129,6 +129,29 @@ fn a_full_server_ends_a_run_always_with_what_it_took_and_what_its_limit_is() {
 }
 
 #[test]
+fn messages_that_no_request_asked_for_are_counted_by_name() {
+    let redis = Redis::start(&[]);
+    let name = redis.name();
+    let run = |words: &str| pummel(&format!("run -s {name} -c 2 -n 2000 --records 20 {words}")).expect(0);
+    // Each of two connections is told of each change of a key, by the other one and by itself.
+    let ended = run("--mix set:1 --tracking=bcast");
+    let (result, sets) = (ended.json(), 2_000);
+    let pushes = result.count("pushes/invalidate");
+    assert!(pushes > 0 && pushes <= 2 * (sets + 20), "{pushes} of {sets} changes");
+    assert!(flat(&ended.text).contains(" x invalidate, which no request asked for"), "{}", ended.text);
+    let own = run("--mix get:9,set:1 --tracking --no-load").json();
+    assert!(own.count("pushes/invalidate") <= own.count("ops/get/requests"), "only of keys that were read");
+    assert_eq!(own.text("plan/tracking"), "keys");
+    assert!(run("--mix get:9,set:1 --no-load").json().at("pushes").is_null());
+    let refused = pummel(&format!("run -s {name} --protocol resp2 --tracking")).expect(2);
+    assert!(
+        refused.errors.contains("'keys' for '--tracking': accepted only with --protocol resp3"),
+        "{}",
+        refused.errors
+    );
+}
+
+#[test]
 fn a_full_server_is_asked_again_with_pauses_and_measured_with_what_it_takes() {
     let (memcached, redis) = (Memcached::start_for(40), Redis::start(&["--maxclients", "40"]));
     for name in [memcached.name.clone(), format!("{} --protocol resp2", redis.name())] {

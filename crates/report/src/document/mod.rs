@@ -229,6 +229,9 @@ pub struct Document {
     /// completed. Absent where every request gets a reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noreply_errors: Option<u64>,
+    /// Messages that servers sent without being asked, by name, in the whole run (RESP3); absent where none came.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub pushes: Named<u64>,
     /// Error messages of the servers, at most 16 different ones, and how often each came. Those that came while
     /// records were loaded are in `load`.
     #[serde(default)]
@@ -504,6 +507,7 @@ impl Document {
             window: plan.window().map(|_| measurement.counters.window),
             verify: VerifyResult::of(measurement),
             noreply_errors: noreply_errors_of(report),
+            pushes: measurement.pushes.iter().map(|(name, count)| (name.clone(), *count)).collect(),
             error_messages: measurement
                 .messages
                 .iter()

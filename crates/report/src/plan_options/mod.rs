@@ -134,6 +134,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("login.user", "--user", Form::Plain),
     option("login.password_file", "--password-file", Form::Plain),
     option("database", "--database", Form::Plain).or("0"),
+    option("tracking", "--tracking", Form::Plain),
     option("timeout_ns", "--timeout", Form::Time).or("1s"),
     option("reconnect", "--reconnect", Form::Switch),
     option("phases[].stop", "--time", Form::Given),

@@ -46,7 +46,7 @@ pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &m
 
 /// Writes the answer to a request that was chosen to fail. Its first word shows that the server is at fault.
 pub(crate) fn fail(reply: &mut ReplyBuffer) {
-    error(&format!("TRYAGAIN {ASKED_FOR_ERROR}"), reply);
+    error(&format!("IOERR {ASKED_FOR_ERROR}"), reply);
 }
 
 /// The name of the command that is asked for; `error` for one that is not understood.

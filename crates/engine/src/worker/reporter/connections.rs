@@ -138,6 +138,11 @@ impl WorkerReporter {
         self.message_on(Some(slot), message);
     }
 
+    /// Counts a message that no request asked for, by its name.
+    pub fn push(&mut self, name: &[u8]) {
+        note_message(&mut self.end.pushes, name);
+    }
+
     /// Notes the server's message on the connection in `slot`; `None` where several connections share the request.
     #[cold]
     pub(super) fn message_on(&mut self, slot: Option<usize>, message: &[u8]) {

@@ -38,6 +38,7 @@ crate::words! {
         TlsKey = "tls.key",
         User = "login.user",
         Database = "database",
+        Tracking = "tracking",
         Command = "command",
         Records = "data.records",
         DataSeed = "data.seed",

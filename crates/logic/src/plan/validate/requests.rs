@@ -286,6 +286,11 @@ pub fn resp_fits(plan: &Plan) -> Result<(), Invalid> {
     within(database, plan.database.into(), 0, DATABASE_MAX)?;
     let expected = "only RESP servers (Redis, Valkey) have databases: 0 is accepted beside other protocols";
     refuse_if(plan.database != 0 && !plan.protocol.is_resp(), database, plan.database, expected)?;
+    let tracking = plan.tracking.filter(|_| plan.protocol != Protocol::Resp3);
+    if let Some(tracking) = tracking {
+        let expected = "accepted only with --protocol resp3, which has messages that no request asked for";
+        return refuse(Field::Tracking, tracking.name(), expected);
+    }
     command(plan)?;
     let loads = |work: &Work| matches!(work, Work::Load(load) if load.hashes || load.commands);
     let loading = plan.phases.iter().position(|phase| loads(&phase.work));

@@ -40,7 +40,9 @@ pub(super) struct UncommonReplies {
     pub(super) passed: usize,
     /// Whether one of these elements was a value.
     pub(super) found: bool,
-    /// The message of an error that is sent as a string.
+    /// Whether the next value that is dropped is the name of a push message.
+    pub(super) names_push: bool,
+    /// The message of an error that is sent as a string, or the name of a push message.
     pub(super) words: Vec<u8>,
 }
 
@@ -79,7 +81,7 @@ impl UncommonReplies {
             .map_or(&[], |read| Keys::Many { bytes: &read.bytes, ends: &read.ends }.key(self.passed))
     }
 
-    /// Keeps some of an error that is sent as a string.
+    /// Keeps some of an error that is sent as a string, or of a name.
     pub(super) fn keep_words(&mut self, bytes: &[u8]) {
         let room = lines::LINE_MAX_BYTES - self.words.len();
         self.words.extend_from_slice(&bytes[..bytes.len().min(room)]);

@@ -1,8 +1,10 @@
 //! Replies of RESP, value by value, and their meaning for the oldest request.
 
+use std::mem;
+
 use super::asked::ExpectedReply;
 use super::reply::{self, ValueHead};
-use super::{Meaning, Passing, Resp, RespPosition};
+use super::{Meaning, Passing, Resp, RespPosition, StringEnd};
 use crate::protocol::lines::Line;
 use crate::protocol::sized_value::ValuePosition;
 use crate::protocol::{Fault, Malformed, Outcome, Step};
@@ -33,6 +35,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         }
         if let ValueHead::Push(values) = head {
             self.skip = values;
+            self.uncommon.get_or_insert_default().names_push = values > 0;
             return Ok(Meaning::Nothing);
         }
         self.answer(head)
@@ -131,7 +134,11 @@ impl<const VERSION: u8> Resp<VERSION> {
 
     /// Drops a value.
     pub(super) fn pass_over(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
+        let names_push = self.uncommon.as_mut().is_some_and(|uncommon| mem::take(&mut uncommon.names_push));
         match head {
+            ValueHead::String(size) if names_push && (1..=PUSH_NAME_MAX_BYTES).contains(&size) => {
+                return Ok(self.begin_string(size, Passing::Name));
+            }
             ValueHead::String(size) | ValueHead::Verbatim(size) | ValueHead::ErrorString(size) => {
                 return Ok(self.begin_string(size, Passing::Dropped));
             }
@@ -163,29 +170,40 @@ impl<const VERSION: u8> Resp<VERSION> {
         self.passing = passing;
         match passing {
             Passing::Whole | Passing::Part => return Meaning::Item(size),
-            Passing::Words => self.uncommon.get_or_insert_default().words.clear(),
+            Passing::Words | Passing::Name => self.uncommon.get_or_insert_default().words.clear(),
             Passing::Dropped => {}
         }
         Meaning::Nothing
     }
 
-    /// Notes that a string is complete. Returns the outcome of the oldest request if the request ends with it.
+    /// Notes that a string is complete.
     #[inline]
-    pub(super) fn string_ends(&mut self) -> Option<Outcome> {
-        match self.passing {
+    pub(super) fn string_ends(&mut self) -> StringEnd {
+        let outcome = match self.passing {
             Passing::Whole => {
                 self.asked.pop_front();
                 Some(Outcome::Hit)
             }
             Passing::Part => self.element_passed(true),
             Passing::Dropped => self.passed_over(),
+            Passing::Name => {
+                // No request ends with a push message.
+                self.passed_over();
+                return StringEnd::Name;
+            }
             Passing::Words => {
                 let fault =
                     self.uncommon.as_ref().map_or(Fault::Server, |uncommon| reply::fault(&uncommon.words));
                 self.fails(fault);
                 Some(Outcome::Error(fault))
             }
-        }
+        };
+        outcome.map_or(StringEnd::Nothing, StringEnd::Request)
+    }
+
+    /// The step for a push message whose name was received.
+    pub(super) fn push(&self) -> Step<'_> {
+        Step::Push { name: self.uncommon.as_ref().map_or(&[], |uncommon| &uncommon.words) }
     }
 
     /// The step for an item. Only items of a multi-get have their key.
@@ -209,6 +227,9 @@ impl<const VERSION: u8> Resp<VERSION> {
         Step::Reply { tag: None, outcome, message }
     }
 }
+
+/// Longest name of a push message that is read. Redis has `invalidate` and others of that length.
+const PUSH_NAME_MAX_BYTES: u32 = 64;
 
 const UNFIT: Malformed = Malformed("the type of a RESP reply does not fit its request");
 

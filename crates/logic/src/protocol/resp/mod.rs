@@ -70,8 +70,20 @@ enum Passing {
     Part,
     /// The string is the message of an error.
     Words,
+    /// The string is the name of a push message, and is dropped.
+    Name,
     /// The string is dropped.
     Dropped,
+}
+
+/// Meaning of the end of a string.
+enum StringEnd {
+    /// The end ends no request.
+    Nothing,
+    /// A request ends with this outcome.
+    Request(Outcome),
+    /// The string was the name of a push message.
+    Name,
 }
 
 /// Meaning of the first line of a value.
@@ -134,7 +146,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
                     ValuePart::Need => return Ok(Step::Need),
                     ValuePart::Bytes(bytes) => match self.passing {
                         Passing::Whole | Passing::Part => return Ok(Step::Body(bytes)),
-                        Passing::Words => {
+                        Passing::Words | Passing::Name => {
                             self.uncommon.get_or_insert_default().keep_words(bytes);
                             continue;
                         }
@@ -142,8 +154,10 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
                     },
                     ValuePart::End => {
                         self.place = RespPosition::Line;
-                        if let Some(outcome) = self.string_ends() {
-                            return Ok(self.reply(outcome, None));
+                        match self.string_ends() {
+                            StringEnd::Nothing => {}
+                            StringEnd::Request(outcome) => return Ok(self.reply(outcome, None)),
+                            StringEnd::Name => return Ok(self.push()),
                         }
                     }
                 },

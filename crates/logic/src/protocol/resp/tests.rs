@@ -290,7 +290,7 @@ fn an_error_among_the_values_of_a_multi_get_ends_it_once() {
     let asked = || after::<3>(&[mget(), mget(), op(Verb::Delete)]);
     let whole = b"-CLUSTERDOWN The cluster is down\r\n*3\r\n$-1\r\n$-1\r\n$1\r\nx\r\n:1\r\n";
     let expected = [
-        vec![failed(Fault::Server, "CLUSTERDOWN The cluster is down")],
+        vec![failed(Fault::Down, "CLUSTERDOWN The cluster is down")],
         shows("c", b"x"),
         vec![reply(Outcome::Hit), reply(Outcome::Deleted)],
     ];
@@ -405,6 +405,25 @@ fn pushes_and_attributes_may_come_before_any_reply() {
         vec![reply(Outcome::Hit), reply(Outcome::Deleted)],
     ];
     assert_eq!(every_cut(asked, stream), expected.concat());
+}
+
+#[test]
+fn pushes_are_told_by_their_names() {
+    let asked = || after::<3>(&[op(Verb::Get), op(Verb::Delete)]);
+    let long = "x".repeat(65);
+    let stream = format!(
+        ">2\r\n$10\r\ninvalidate\r\n*1\r\n$2\r\nk1\r\n$2\r\nhi\r\n>2\r\n$0\r\n\r\n_\r\n>2\r\n:1\r\n$4\r\nname\r\n\
+         >1\r\n$65\r\n{long}\r\n>2\r\n$10\r\ninvalidate\r\n_\r\n:1\r\n"
+    );
+    let push = |name: &str| vec![Seen::Push(name.as_bytes().to_vec())];
+    let expected = [
+        push("invalidate"),
+        shows("", b"hi"),
+        vec![reply(Outcome::Hit)],
+        push("invalidate"),
+        vec![reply(Outcome::Deleted)],
+    ];
+    assert_eq!(every_cut(asked, stream.as_bytes()), expected.concat());
 }
 
 #[test]

@@ -29,8 +29,9 @@ pub(super) fn before_trust(document: &Document, headline: &Headline) -> Vec<Line
     let mut lines = goals(document);
     lines.extend(fail_on(document));
     lines.extend(verify(document, headline));
-    let kinds: [fn(&Document) -> Vec<Line>; 14] = [
+    let kinds: [fn(&Document) -> Vec<Line>; 15] = [
         cluster::lines,
+        pushes,
         errors,
         timeouts,
         refused,
@@ -117,6 +118,20 @@ pub(crate) fn commonest_messages(document: &Document) -> Vec<(&str, u64)> {
         document.error_messages.iter().map(|(words, count)| (words, *count)).collect();
     messages.sort_by_key(|(_, count)| Reverse(*count));
     messages
+}
+
+/// The messages that servers sent without being asked, the commonest first.
+fn pushes(document: &Document) -> Vec<Line> {
+    let mut pushes: Vec<(&str, u64)> = document.pushes.iter().map(|(name, count)| (name, *count)).collect();
+    pushes.sort_by_key(|(_, count)| Reverse(*count));
+    if pushes.is_empty() {
+        return Vec::new();
+    }
+    let words = pushes.iter().take(MESSAGES_MAX);
+    let words =
+        words.map(|(name, count)| format!("{} x {}", grouped(*count), cut_name(name, MESSAGE_CHARS_MAX)));
+    let words = words.collect::<Vec<_>>().join(", ");
+    vec![Line::new("Pushes", Text::plain(format!("{words}, which no request asked for")))]
 }
 
 /// What servers said with errors, the commonest first, with a hint where a cause is known.
