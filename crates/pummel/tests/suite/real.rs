@@ -132,7 +132,9 @@ fn a_full_server_ends_a_run_always_with_what_it_took_and_what_its_limit_is() {
 fn messages_that_no_request_asked_for_are_counted_by_name() {
     let redis = Redis::start(&[]);
     let name = redis.name();
-    let run = |words: &str| pummel(&format!("run -s {name} -c 2 -n 2000 --records 20 {words}")).expect(0);
+    let run = |words: &str| {
+        pummel(&format!("run -s {name} --protocol resp3 -c 2 -n 2000 --records 20 {words}")).expect(0)
+    };
     // Each of two connections is told of each change of a key, by the other one and by itself.
     let ended = run("--mix set:1 --tracking=bcast");
     let (result, sets) = (ended.json(), 2_000);
