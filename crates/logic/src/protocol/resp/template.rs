@@ -179,7 +179,7 @@ fn is_read(name: &[u8], second: Option<&Vec<Part>>) -> bool {
     };
     match READS_BY_SECOND_WORD.iter().find(|(first, _)| is(first)) {
         Some((_, seconds)) => is_second(seconds),
-        None => READS.iter().any(|word| is(&word)),
+        None => READS.iter().any(is),
     }
 }
 
