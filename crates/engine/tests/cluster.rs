@@ -12,7 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pummel_engine::run::{Run, Watch};
-use pummel_logic::plan::{Arrivals, Data, Depth, Group, Load, Mix, Phase, Plan, Protocol, Route, Stop, Work};
+use pummel_logic::plan::{
+    Arrivals, Data, Depth, Group, Load, Mix, Phase, Plan, Protocol, ReadFrom, Route, Stop, Work,
+};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::measurement::{Measurement, Status};
@@ -159,6 +161,13 @@ impl Node {
         let reply = self.ask(&["INFO", section]).ok()?;
         let line = reply.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.map(str::to_owned)
+    }
+
+    /// Calls of a command that the node has counted.
+    fn calls(&self, command: &str) -> u64 {
+        let line = self.info("commandstats", &format!("cmdstat_{command}"));
+        let calls = line.and_then(|line| line.strip_prefix("calls=")?.split(',').next()?.parse().ok());
+        calls.unwrap_or(0)
     }
 
     fn signal(&self, name: &str) {
@@ -338,12 +347,20 @@ impl Cluster {
 
     /// Calls of CLUSTER SLOTS that all nodes have counted.
     fn slots_calls(&self) -> u64 {
-        let of = |node: &Node| {
-            let line = node.info("commandstats", "cmdstat_cluster|slots");
-            line.and_then(|line| line.strip_prefix("calls=")?.split(',').next()?.parse::<u64>().ok())
-                .unwrap_or(0)
-        };
-        self.nodes.iter().map(of).sum()
+        self.nodes.iter().map(|node| node.calls("cluster|slots")).sum()
+    }
+
+    /// Starts a node again that was killed.
+    fn restart(&mut self, place: usize) {
+        let node = &mut self.nodes[place];
+        let _ = node.child.wait();
+        until("the node starts again", || match Node::spawn(node.port, node.bus_port, &node.directory) {
+            Some(child) => {
+                node.child = child;
+                true
+            }
+            None => false,
+        });
     }
 }
 
@@ -420,6 +437,9 @@ fn assert_right(measurement: &Measurement, what: &str) {
 fn runs_survive_what_happens_to_a_cluster() {
     let mut cluster = Cluster::start();
     steady(&cluster);
+    replicas_answer_reads(&cluster);
+    replicas_and_masters_change_while_they_are_read(&cluster);
+    a_replica_dies(&mut cluster);
     slots_move(&cluster);
     a_replica_takes_over(&cluster);
     a_master_dies_and_returns(&mut cluster);
@@ -436,6 +456,59 @@ fn steady(cluster: &Cluster) {
     assert_eq!((seen.nodes.len(), seen.shards.len(), seen.generations), (6, 3, 1));
     assert!(seen.shards.iter().all(|shard| shard.outages.is_empty()));
     assert_eq!(cluster.slots_calls(), 1, "the map is asked for once");
+}
+
+fn replicas_answer_reads(cluster: &Cluster) {
+    let masters = cluster.masters();
+    for read_from in ReadFrom::ALL {
+        cluster.forget_counts();
+        let mut plan = plan(cluster, 2, 5 * SECOND);
+        plan.cluster.read_from = read_from;
+        plan.protocol = if read_from == ReadFrom::Any { Protocol::Resp3 } else { Protocol::Resp2 };
+        let measurement = run(plan, || ());
+        assert_right(&measurement, read_from.name());
+        assert!(measurement.counters.redirects.is_zero(), "{:?}", measurement.counters.redirects);
+        for (place, node) in cluster.nodes.iter().enumerate() {
+            let is_master = masters.contains(&place);
+            let is_read = match read_from {
+                ReadFrom::Primary => is_master,
+                ReadFrom::Replica | ReadFrom::PreferReplica => !is_master,
+                ReadFrom::Any => true,
+            };
+            let gets = node.calls("get");
+            assert_eq!(gets > 0, is_read, "{gets} gets at node {place}, {read_from:?}");
+            let errors = node.info("errorstats", "errorstat_MOVED");
+            assert_eq!(errors, None, "node {place}, {read_from:?}");
+        }
+    }
+}
+
+fn replicas_and_masters_change_while_they_are_read(cluster: &Cluster) {
+    for read_from in [ReadFrom::Any, ReadFrom::Replica] {
+        let master = cluster.masters()[0];
+        let replica = cluster.replica_of(master);
+        let mut plan = plan(cluster, 4, 10 * SECOND);
+        plan.cluster.read_from = read_from;
+        let measurement = run(plan, || {
+            cluster.nodes[replica].tell(&["CLUSTER", "FAILOVER"]);
+        });
+        assert_right(&measurement, read_from.name());
+        let seen = measurement.cluster.expect("it is a cluster");
+        assert!(seen.generations >= 2, "{seen:?}");
+        cluster.await_well();
+    }
+}
+
+fn a_replica_dies(cluster: &mut Cluster) {
+    let replica = cluster.replica_of(cluster.masters()[1]);
+    let mut plan = plan(cluster, 5, 10 * SECOND);
+    plan.cluster.read_from = ReadFrom::Any;
+    let measurement = run(plan, || cluster.nodes[replica].signal("-KILL"));
+    // Writes never go there, and reads are repeated on the master.
+    assert_right(&measurement, "a replica that dies");
+    assert!(measurement.connections.lost > 0);
+    cluster.restart(replica);
+    cluster.await_well();
 }
 
 fn slots_move(cluster: &Cluster) {
@@ -479,15 +552,7 @@ fn a_master_dies_and_returns(cluster: &mut Cluster) {
     assert_right(&measurement, "a master that dies");
     let calls = cluster.slots_calls();
     assert!(calls <= 2 + 10 * begun.elapsed().as_secs(), "{calls} calls of CLUSTER SLOTS");
-    let node = &mut cluster.nodes[master];
-    let _ = node.child.wait();
-    until("the node starts again", || match Node::spawn(node.port, node.bus_port, &node.directory) {
-        Some(child) => {
-            node.child = child;
-            true
-        }
-        None => false,
-    });
+    cluster.restart(master);
     cluster.await_well();
     assert!(cluster.masters().contains(&replica), "the replica was promoted");
 }

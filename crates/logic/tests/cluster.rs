@@ -8,16 +8,17 @@ use pummel_logic::client::{Action, Client, Exchange, PhaseAssignment};
 use pummel_logic::cluster::hops::HopLimits;
 use pummel_logic::cluster::map::SlotMap;
 use pummel_logic::cluster::nodes::{NodeName, NodeTable};
+use pummel_logic::cluster::reads::ReadRule;
 use pummel_logic::cluster::slot_of;
 use pummel_logic::cluster::view::{ClusterView, RedirectCounts};
 use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::{Answer, Stamp};
-use pummel_logic::plan::{Arrivals, Data, Mix, Route, Work};
+use pummel_logic::plan::{Arrivals, Data, Mix, ReadFrom, Route, Work};
 use pummel_logic::protocol::{Fault, Keys, Outcome, Verb};
 use pummel_logic::rng::{Stream, StreamOwner};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::workload::key::KeyMaker;
-use pummel_logic::workload::request::{RequestInputs, RequestMaker};
+use pummel_logic::workload::request::{AnswerUse, CheckState, RequestInputs, RequestMaker};
 use pummel_logic::workload::value::ValueMaker;
 use pummel_logic::workload::verify::stale::RunMark;
 
@@ -93,6 +94,7 @@ impl Scene {
         let inputs = RequestInputs {
             router: Router::new(Route::Cluster, &servers),
             cluster: Some(Box::new(view)),
+            verify: 1.0,
             ..RequestInputs::new(keys, values, &data, 1, RunMark::new(1))
         };
         let mut maker = RequestMaker::new(inputs);
@@ -114,6 +116,27 @@ impl Scene {
         };
         (0..NODES).for_each(|lane| scene.open(lane));
         scene
+    }
+
+    /// The scene of a client whose reads go to these nodes, where node 0 has nodes 1 and 2 as replicas.
+    fn reading_from(from: ReadFrom, mix: Mix, requests: u64, depth: u32) -> Scene {
+        let mut scene = Scene::new(mix, requests, depth);
+        scene.read_from(from, &[1, 2]);
+        scene
+    }
+
+    /// Lets reads go to these nodes from now on, where node 0 has these replicas.
+    fn read_from(&mut self, from: ReadFrom, replicas: &[u16]) {
+        let mut map = map_of(0);
+        replicas.iter().for_each(|&replica| map.add_replica(0, replica));
+        let view = self.maker.cluster_mut().expect("it is a cluster");
+        view.reads = ReadRule { from, command_reads: false };
+        view.renew(&map, &nodes());
+        (0..NODES).for_each(|lane| assert!(!self.client.note_member(lane, true)));
+    }
+
+    fn close(&mut self, lane: Lane) {
+        self.client.handle_closed(lane, true, &mut self.maker);
     }
 
     fn open(&mut self, lane: Lane) {
@@ -487,6 +510,161 @@ fn a_multi_get_has_a_part_for_each_slot_and_each_part_follows_its_own_redirect()
     assert_eq!(scene.client.outstanding(), 0);
 }
 
+/// Requests of each verb that were sent over each lane, of a mix of reads and writes.
+fn lanes_of(from: ReadFrom) -> [[u64; NODES as usize]; 2] {
+    let mix = Mix { ops: vec![(Verb::Get, 0.5), (Verb::Set, 0.5)], ..mix_of(Verb::Get) };
+    let mut scene = Scene::reading_from(from, mix, 400, 1);
+    let mut lanes = [[0; NODES as usize]; 2];
+    for _ in 0..400 {
+        let sent = scene.take();
+        let is_write = sent.ticket.verb == Verb::Set;
+        lanes[usize::from(is_write)][usize::from(sent.lane)] += 1;
+        scene.answer(&sent, if is_write { Outcome::Stored } else { Outcome::Hit }, "");
+    }
+    lanes
+}
+
+#[test]
+fn reads_go_where_they_are_sent_to_and_writes_to_the_master() {
+    for (from, readers) in [
+        (ReadFrom::Primary, [true, false, false, false]),
+        (ReadFrom::Replica, [false, true, true, false]),
+        (ReadFrom::PreferReplica, [false, true, true, false]),
+        (ReadFrom::Any, [true, true, true, false]),
+    ] {
+        let [reads, writes] = lanes_of(from);
+        assert_eq!(reads.map(|count| count > 0), readers, "{from:?}: {reads:?}");
+        assert_eq!(writes.map(|count| count > 0), [true, false, false, false], "{from:?}: {writes:?}");
+        let readers = readers.iter().filter(|reads| **reads).count() as u64;
+        let share = reads.iter().sum::<u64>() / readers;
+        let is_even = |count: &u64| *count == 0 || count.abs_diff(share) < share / 3;
+        assert!(reads.iter().all(is_even), "{from:?}: {reads:?}");
+        assert_eq!(lanes_of(from), [reads, writes], "each run chooses alike");
+    }
+}
+
+#[test]
+fn a_moved_read_follows_to_the_master_and_later_ones_go_to_replicas_again() {
+    let mut scene = Scene::reading_from(ReadFrom::Replica, mix_of(Verb::Get), 2, 1);
+    let first = scene.take();
+    assert_ne!(first.lane, 0);
+    scene.moved(&first, 0);
+    let again = scene.take();
+    assert_eq!((again.lane, &again.key), (0, &first.key));
+    scene.answer(&again, Outcome::Hit, "");
+    assert_eq!(scene.ended, [(Verb::Get, first.at, true)]);
+    let view = scene.maker.cluster_mut().expect("it is a cluster");
+    assert_eq!(view.take_refresh_request(), Some(None), "the replica may follow another master");
+    assert_ne!(scene.take().lane, 0);
+}
+
+#[test]
+fn a_read_whose_node_is_lost_or_loads_is_repeated_on_another_one_of_its_shard() {
+    for (from, words) in [
+        (ReadFrom::Replica, ""),
+        (ReadFrom::PreferReplica, ""),
+        (ReadFrom::Any, ""),
+        (ReadFrom::Replica, "LOADING Redis is loading the dataset in memory"),
+        (ReadFrom::Any, "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."),
+    ] {
+        let mut scene = Scene::reading_from(from, mix_of(Verb::Get), 1, 1);
+        let sent = scene.take();
+        let fault = if words.is_empty() { Fault::Closed } else { Fault::Server };
+        if words.is_empty() {
+            scene.close(sent.lane);
+        }
+        scene.answer(&sent, Outcome::Error(fault), words);
+        scene.poll();
+        assert!(scene.sent.is_empty() && scene.ended.is_empty(), "it waits");
+        scene.now = scene.waits_until;
+        let again = scene.take();
+        assert!(again.lane != sent.lane && again.lane < 3, "{from:?}: {} after {}", again.lane, sent.lane);
+        assert_eq!(again.key, sent.key);
+        scene.answer(&again, Outcome::Hit, "");
+        assert_eq!(scene.ended, [(Verb::Get, sent.at, true)]);
+    }
+}
+
+#[test]
+fn reads_wait_for_a_replica_or_go_to_the_master_as_they_are_told() {
+    for (from, replicas, waits) in [
+        (ReadFrom::Replica, &[][..], true),
+        (ReadFrom::Replica, &[1][..], true),
+        (ReadFrom::PreferReplica, &[], false),
+        (ReadFrom::PreferReplica, &[1], false),
+        (ReadFrom::Any, &[], false),
+        (ReadFrom::Any, &[1], false),
+    ] {
+        let mut scene = Scene::new(mix_of(Verb::Get), 2, 1);
+        scene.read_from(from, replicas);
+        scene.close(1);
+        if !waits {
+            assert_eq!(scene.take().lane, 0, "{from:?} of {replicas:?}");
+            continue;
+        }
+        scene.poll();
+        assert!(scene.sent.is_empty(), "{from:?} of {replicas:?}");
+        assert_eq!(scene.waits_until, BEGIN + SECOND);
+        // A new map has a replica whose connection is open.
+        scene.now += MILLISECOND;
+        scene.read_from(from, &[1, 3]);
+        let sent = scene.take();
+        assert_eq!(sent.lane, 3);
+        scene.answer(&sent, Outcome::Hit, "");
+        // The next one waits in vain.
+        scene.close(3);
+        scene.poll();
+        scene.now = scene.waits_until;
+        scene.poll();
+        assert_eq!((scene.unsent, scene.sent.len()), (1, 0));
+    }
+}
+
+#[test]
+fn later_requests_of_a_slot_wait_behind_its_redirected_read_wherever_they_go() {
+    let mix = Mix { ops: vec![(Verb::Get, 0.8), (Verb::Set, 0.2)], ..mix_of(Verb::Get) };
+    let limits = HopLimits { redirects: 5, timeout_ns: SECOND };
+    // One key.
+    let mut scene = Scene::at(1, mix, (64, 4), limits, None);
+    scene.read_from(ReadFrom::Replica, &[1, 2]);
+    scene.poll();
+    let first = scene.sent.iter().find(|sent| sent.ticket.verb == Verb::Get).expect("a read").clone();
+    scene.refuse(&first, "LOADING Redis is loading the dataset in memory");
+    while let Some(sent) = scene.sent.pop_front() {
+        if sent.ticket.index != first.ticket.index {
+            let stores = sent.ticket.verb == Verb::Set;
+            scene.answer(&sent, if stores { Outcome::Stored } else { Outcome::Hit }, "");
+        }
+    }
+    scene.poll();
+    assert!(scene.sent.is_empty(), "later requests of the slot wait, whichever nodes they go to");
+    scene.now = scene.waits_until;
+    let again = scene.take();
+    assert_eq!(again.ticket.index, first.ticket.index);
+}
+
+#[test]
+fn parts_of_a_multi_get_go_to_replicas_too() {
+    let mix = Mix { multiget: 20, ..mix_of(Verb::Get) };
+    let mut scene = Scene::reading_from(ReadFrom::Replica, mix, 1, 1);
+    scene.poll();
+    let lanes: Vec<Lane> = scene.sent.iter().map(|part| part.lane).collect();
+    assert!(lanes.len() > 10 && lanes.contains(&1) && lanes.contains(&2), "{lanes:?}");
+    assert!(!lanes.contains(&0), "{lanes:?}");
+    assert!(scene.sent.iter().all(|part| part.ticket.check_state == CheckState::None));
+}
+
+#[test]
+fn values_are_checked_wherever_they_are_from_and_no_version_is_called_stale_where_replicas_answer() {
+    for from in ReadFrom::ALL {
+        let mut scene = Scene::reading_from(from, mix_of(Verb::Get), 1, 1);
+        let Sent { ticket, .. } = scene.take();
+        assert_eq!(ticket.answer_use, AnswerUse::Verify);
+        let is_judged = matches!(ticket.check_state, CheckState::Read(_));
+        assert_eq!(is_judged, from == ReadFrom::Primary, "{from:?}");
+    }
+}
+
 #[test]
 fn a_phase_ends_when_all_requests_have_whatever_the_nodes_say() {
     let words = [
@@ -511,7 +689,9 @@ fn a_phase_ends_when_all_requests_have_whatever_the_nodes_say() {
         let (requests, depth) = (1 + draw(40), 1 + draw(8) as u32);
         let multiget = 1 + draw(4) as u32;
         let verb = if draw(2) == 0 { Verb::Get } else { Verb::Set };
-        let mut scene = Scene::new(Mix { multiget, ..mix_of(verb) }, requests, depth);
+        let from = ReadFrom::ALL[draw(4) as usize];
+        let mix = Mix { multiget, ..mix_of(verb) };
+        let mut scene = Scene::reading_from(from, mix, requests, depth);
         for _ in 0..20_000 {
             scene.poll();
             if scene.is_done {

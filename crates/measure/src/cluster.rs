@@ -12,6 +12,12 @@ pub struct ClusterNode {
     pub name: String,
     /// Slots that the node owned at the end of the run; 0 for replicas and for nodes that had left.
     pub slots: u32,
+    /// Whether the node was a replica at the start, or, where it joined later, at the end.
+    #[serde(default)]
+    pub is_replica: bool,
+    /// Whether the node was not in the cluster at the start.
+    #[serde(default)]
+    pub joined: bool,
 }
 
 /// A shard of a cluster: the slots that one node owned at the start, whichever nodes served them later.
@@ -89,7 +95,7 @@ mod tests {
     use super::*;
 
     fn node(name: &str, slots: u32) -> ClusterNode {
-        ClusterNode { name: name.to_owned(), slots }
+        ClusterNode { name: name.to_owned(), slots, is_replica: false, joined: false }
     }
 
     fn outage(from: u64, to: u64, failed: u64) -> Outage {

@@ -502,7 +502,12 @@ mod tests {
     fn the_parts_of_a_clusters_nodes_are_added_by_the_names_of_the_nodes() {
         let of = |names: &[&str]| {
             let mut part = part(1, Keep::Figures);
-            let node = |name: &&str| ClusterNode { name: (*name).to_owned(), slots: 1 };
+            let node = |name: &&str| ClusterNode {
+                name: (*name).to_owned(),
+                slots: 1,
+                is_replica: false,
+                joined: false,
+            };
             part.cluster =
                 Some(ClusterSeen { nodes: names.iter().map(node).collect(), ..ClusterSeen::default() });
             for (number, _) in (1..).zip(names) {

@@ -77,6 +77,8 @@ impl Run {
                 .map(|(node, name)| ClusterNode {
                     name: name.clone(),
                     slots: if node < masters { slots } else { 0 },
+                    is_replica: node >= masters,
+                    joined: false,
                 })
                 .collect(),
             shards: (0..masters).map(|node| Shard { node, slots, ..Shard::default() }).collect(),

@@ -21,6 +21,8 @@ pub(super) struct ServerSession {
     pub(super) node: usize,
     /// Whether the connection has sent ASKING, and no command since.
     pub(super) is_asking: bool,
+    /// Whether the connection has sent READONLY, and no READWRITE since.
+    pub(super) is_readonly: bool,
 }
 
 /// The figures and the commands of a node of the server.

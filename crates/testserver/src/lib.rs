@@ -395,6 +395,18 @@ impl Server {
         self.notes.drain(..)
     }
 
+    /// The node whose items a connection is answered from.
+    fn source_of(&self, session: &ServerSession) -> usize {
+        self.cluster.as_ref().map_or(session.node, |cluster| cluster.source_of(session.node))
+    }
+
+    /// Exchanges the figures of two nodes: a replica that answers from its master's items counts for itself.
+    fn swap_counts(&mut self, node: usize, source: usize) {
+        if let Ok([own, other]) = self.stores.get_disjoint_mut([node, source]) {
+            std::mem::swap(&mut own.counts, &mut other.counts);
+        }
+    }
+
     /// Carries out one request, and leaves its reply in `self.reply`.
     fn execute(
         &mut self,
@@ -406,7 +418,9 @@ impl Server {
         let number = self.requests;
         let verdict = self.faults.judge(number, request.silence());
         self.reply.clear();
-        let store = &mut self.stores[session.node];
+        let source = self.source_of(session);
+        self.swap_counts(session.node, source);
+        let store = &mut self.stores[source];
         let Node { gauges, calls } = &mut self.nodes[session.node];
         gauges.requests += 1;
         match verdict {
@@ -426,6 +440,7 @@ impl Server {
                 request.answer(&mut context, &mut self.reply);
             }
         }
+        self.swap_counts(session.node, source);
         if !self.reply.is_empty() {
             self.replace_reply(verdict, number, request);
         }
@@ -504,7 +519,8 @@ impl Server {
             store::ExpiryPolicy::Early(_) => "early-expiry",
             store::ExpiryPolicy::Kept | store::ExpiryPolicy::Ignored => "ignore-expiry",
         };
-        for lapse in self.stores[session.node].take_lapses() {
+        let source = self.source_of(session);
+        for lapse in self.stores[source].take_lapses() {
             let left_ns = lapse.expires as i128 - i128::from(now);
             let detail = format!("left_s={:.6}", left_ns as f64 / SECOND as f64);
             self.note_fault(kind, connection, request, Some(lapse.key), detail);

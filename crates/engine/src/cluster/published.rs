@@ -28,6 +28,7 @@ pub struct Published {
     requests: Mutex<RefreshRequests>,
     /// Flag of each node: it failed to take a connection, or lost one, and has answered nothing since.
     down: Box<[AtomicBool]>,
+    first: Topology,
     /// The shards of the first map.
     shards: Arc<ShardOfSlot>,
     requested: Condvar,
@@ -51,10 +52,16 @@ impl Published {
             shards: Arc::new(ShardOfSlot::new(&topology.map)),
             down: (0..nodes_max).map(|_| AtomicBool::new(false)).collect(),
             generation: AtomicU64::new(1),
+            first: topology.clone(),
             topology: Mutex::new(topology),
             requests: Mutex::default(),
             requested: Condvar::new(),
         }
+    }
+
+    /// The first map.
+    pub fn first(&self) -> &Topology {
+        &self.first
     }
 
     /// The shards of the first map.

@@ -27,7 +27,7 @@ use crate::backend::tls::Setup;
 use crate::clock;
 use crate::cluster::discovery::{SlotsQuestions, Unanswered};
 use crate::cluster::published::{Published, Topology};
-use crate::cluster::refresher::{Refreshes, refresh, topology_of};
+use crate::cluster::refresher::{Joining, Refreshes, refresh, topology_of};
 use crate::resolve::{Server, Sources};
 
 /// Shortest and longest time for a node to take a connection before the run, and to answer, in nanoseconds.
@@ -114,17 +114,26 @@ pub(super) fn published(
     reply: &SlotsReply,
 ) -> Result<(Arc<[Server]>, Arc<Published>), RunError> {
     let (servers, nodes) = with_vacant(plan, servers)?;
-    let first = topology_of(reply, &nodes, &servers, &|_| true);
+    let joining = Joining {
+        servers: &servers,
+        permits: &|_| true,
+        takes_replicas: plan.cluster.read_from.asks_replicas(),
+    };
+    let first = topology_of(reply, &nodes, &joining);
     let nodes_max = servers.len();
     Ok((servers, Arc::new(Published::new(first, nodes_max))))
 }
 
 /// The servers of a simulated run on a cluster, with places for nodes that join it, and a map in which the servers of the plan own as
-/// many slots each.
+/// many slots each. Where replicas are asked something, the second half of the servers are the replicas of the first.
 pub(super) fn dealt(plan: &Plan, servers: &[Server]) -> Result<(Arc<[Server]>, Arc<Published>), RunError> {
     let (servers, nodes) = with_vacant(plan, servers)?;
-    let (deal, mut map) = (Deal::new(&plan.servers), SlotMap::unowned());
+    let count = plan.servers.len();
+    let masters = if plan.cluster.read_from.asks_replicas() { count.div_ceil(2) } else { count };
+    let (deal, mut map) = (Deal::new(&plan.servers[..masters]), SlotMap::unowned());
     (0..SLOTS as u16).for_each(|slot| map.set_owner(slot, deal.owner(slot) as NodeNumber));
+    (masters..count)
+        .for_each(|replica| map.add_replica((replica - masters) as NodeNumber, replica as NodeNumber));
     let nodes_max = servers.len();
     let first = Topology { map: Arc::new(map), nodes: Arc::new(nodes) };
     Ok((servers, Arc::new(Published::new(first, nodes_max))))
@@ -174,8 +183,13 @@ pub(super) fn spawn_refresher<'scope, 'a: 'scope>(
     let work = move || {
         let (tls, handshake) = (context.host.tls.as_ref(), Arc::clone(&context.handshake));
         let permits = |address: IpAddr| context.permit.as_ref().is_none_or(|permit| permit(address));
+        let joining = Joining {
+            servers: &servers,
+            permits: &permits,
+            takes_replicas: plan.cluster.read_from.asks_replicas(),
+        };
         match SlotsQuestions::new(plan, Arc::clone(&servers), tls, handshake, REFRESH_NS) {
-            Ok(questions) => refresh(&shared, questions, schedule, &servers, &permits),
+            Ok(questions) => refresh(&shared, questions, schedule, &joining),
             // Without it the run goes on with what its own replies teach it.
             Err(_) => Refreshes::default(),
         }
@@ -195,9 +209,15 @@ impl Refresher<'_> {
 /// The cluster as its workers saw it, at the end of a run. The requests of the shards stand in their order.
 pub(super) fn seen(published: &Published, requests: &[ShardBuckets]) -> ClusterSeen {
     let Topology { map, nodes } = published.topology();
+    let first = published.first();
     let node = |number: usize| {
-        let number = number as u16;
-        ClusterNode { name: nodes.name(number).to_string(), slots: map.slots_of(number) }
+        let (joined, number) = (number >= first.nodes.len(), number as NodeNumber);
+        ClusterNode {
+            name: nodes.name(number).to_string(),
+            slots: map.slots_of(number),
+            is_replica: if joined { map.is_replica(number) } else { first.map.is_replica(number) },
+            joined,
+        }
     };
     let shards = published.shards().owners().iter().enumerate().map(|(at, &(node, slots))| Shard {
         node,

@@ -193,7 +193,9 @@ impl<'a> RunContext<'a> {
     /// Number of connections that each client opens before the run. Clients of a cluster open more where nodes join it.
     pub(super) fn lanes_at_start(&self) -> usize {
         match &self.cluster {
-            Some(published) => published.topology().map.masters().count(),
+            Some(published) => {
+                published.topology().map.serving(self.plan.cluster.read_from.asks_replicas()).count()
+            }
             None => self.plan.lanes(),
         }
     }

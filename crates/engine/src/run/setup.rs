@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use pummel_logic::client::Client;
 use pummel_logic::cluster::hops::HopLimits;
+use pummel_logic::cluster::reads::ReadRule;
 use pummel_logic::cluster::view::ClusterView;
 use pummel_logic::plan::share::{ClientId, depth_at_start, loaders, rank_among_mates};
 use pummel_logic::plan::{Clock, Plan, TRACE_VERBS, Transport, Work};
 use pummel_logic::protocol::Verb;
+use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::rng::{Stream, mix};
 use pummel_logic::unsent::draws_of_client;
 use pummel_logic::workload::mix::verbs_of;
@@ -46,7 +48,7 @@ pub(super) fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients:
             Some(_) => 0,
             None => plan.groups.iter().map(|group| depth_at_start(group.depth)).max().unwrap_or(1),
         },
-        handshake: Arc::clone(&context.handshake),
+        handshake: lanes_handshake_of(context),
         limits: limits_of(plan),
         maker: request_maker_of(context, number, clients.len()),
         reporter: WorkerReporter::new(sender, intervals, options),
@@ -178,7 +180,23 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
 fn cluster_view_of(context: &RunContext<'_>, worker: u64) -> ClusterView {
     let plan = context.plan;
     let limits = HopLimits { redirects: plan.cluster.redirects, timeout_ns: plan.timeout_ns };
-    ClusterView::new(plan.lanes(), limits, Stream::from_seed(mix(&[plan.seed, worker, CLUSTER_STREAM])))
+    let reads = ReadRule {
+        from: plan.cluster.read_from,
+        command_reads: context.template.as_ref().is_some_and(|template| template.reads()),
+    };
+    let jitter = Stream::from_seed(mix(&[plan.seed, worker, CLUSTER_STREAM]));
+    ClusterView::new(plan.lanes(), limits, jitter).reading_by(reads)
+}
+
+/// The handshake of the clients' connections. A master may become a replica at any time, so that READONLY is sent to all nodes where
+/// replicas are asked something.
+fn lanes_handshake_of(context: &RunContext<'_>) -> Arc<Handshake> {
+    match &context.cluster {
+        Some(_) if context.plan.cluster.read_from.asks_replicas() => {
+            Arc::new(Handshake::clone(&context.handshake).reading_replicas())
+        }
+        _ => Arc::clone(&context.handshake),
+    }
 }
 
 /// The number of the stream that shifts the waits of redirected requests.

@@ -97,7 +97,7 @@ impl ClusterFollower {
         self.leaving.clear();
         for slot in 0..state.connections.len() {
             let (client, lane) = state.owner(slot);
-            let is_member = state.maker.cluster().is_some_and(|view| view.is_master(lane));
+            let is_member = state.maker.cluster().is_some_and(|view| view.is_member(lane));
             if state.entries[client].client.note_member(lane, is_member) && !leaves(state, backend, slot) {
                 self.leaving.push(slot as u32);
             }

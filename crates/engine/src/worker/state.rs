@@ -353,8 +353,8 @@ impl<C: Codec> WorkerState<C> {
         let mut servers: Vec<u32> = self.endpoints.iter().map(|endpoint| endpoint.server).collect();
         servers.sort_unstable();
         servers.dedup();
-        // A node that owns nothing is asked nothing.
-        servers.retain(|&server| self.maker.cluster().is_none_or(|view| view.is_master(server as u16)));
+        // Requests of a node that owns nothing are asked of others.
+        servers.retain(|&server| self.maker.cluster().is_none_or(|view| view.owns_slots(server as u16)));
         let silence = |server| PhaseSilence {
             server,
             silent_ns: self.silence.of(server, now),
@@ -406,7 +406,7 @@ impl<C: Codec> WorkerState<C> {
         let mut again = again;
         let mut has_left = false;
         match self.maker.cluster_mut() {
-            Some(view) if view.is_master(lane) => {
+            Some(view) if view.is_member(lane) => {
                 view.note_failure(lane, now);
                 if !again && !self.is_opening {
                     // The node may be replaced, or come back: requests wait for neither any more, and its lane stays.

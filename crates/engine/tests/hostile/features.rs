@@ -5,8 +5,9 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, Burst, BurstStates, Changes, ChurningClients, Data, DealBy, Delete, Depth, Event, EventKind,
     Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, Login, Mix, Part, Phase, Plan,
-    Pool, Popularity, Protocol, RankRange, RatePoint, RateShape, Replay, Route, Sequence, Settle, Sine,
-    Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Transport, Until, Window, WithinSecond, Work,
+    Pool, Popularity, Protocol, RankRange, RatePoint, RateShape, ReadFrom, Replay, Route, Sequence, Settle,
+    Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Transport, Until, Window, WithinSecond,
+    Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::{Stream, below, mix};
@@ -284,6 +285,12 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
         plan.cluster.redirects = draws.one_of(&[0, 1, 5, 5]);
         // Some runs wait for less than a wait takes, and some for several.
         plan.timeout_ns = draws.one_of(&[5, 40]) * MILLISECOND;
+        // One of three nodes is a replica where reads leave the masters, and one master has none.
+        plan.cluster.read_from = draws.one_of(&ReadFrom::ALL);
+        if plan.cluster.read_from == ReadFrom::Replica {
+            // Each read of a shard without a replica takes a timeout, and those of a silent cluster never end.
+            plan.servers.push("127.0.0.3:11211".to_owned());
+        }
     } else if has(Feature::Servers)
         && !has(Feature::Churn)
         && !has(Feature::Windows)

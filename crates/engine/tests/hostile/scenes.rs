@@ -18,7 +18,7 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::secrets::Secret;
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
 use pummel_logic::workload::trace::Trace;
-use pummel_testserver::{Limits, ServerConfig, ServerLogin};
+use pummel_testserver::{ClusterConfig, Endpoint, Limits, NodeAddress, ServerConfig, ServerLogin};
 
 use crate::authority::Authority;
 use crate::bounded::{Bounded, Spent};
@@ -219,9 +219,16 @@ fn config(plan: &Plan, mischief: &Mischief, draws: &mut Draws) -> ServerConfig {
         limits: Limits { items_max, ..Limits::default() },
         login,
         service_time: Some(Dist::Fixed(service_time)),
+        cluster: (plan.route == Route::Cluster).then(one_store),
         seed: plan.seed,
         ..ServerConfig::default()
     }
+}
+
+/// The cluster that all nodes of a plan stand for: what they hold is one store, and each of them serves every slot.
+fn one_store() -> ClusterConfig {
+    let node = NodeAddress { ip: "127.0.0.1".to_owned(), port: 7_001 };
+    ClusterConfig { nodes: vec![node], masters: 1, endpoint: Endpoint::Ip, faults: Vec::new() }
 }
 
 fn outcome(

@@ -1,9 +1,10 @@
 //! The options of a run on a Redis or Valkey cluster.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use pummel_logic::plan::cluster::REDIRECTS;
-use pummel_logic::plan::{ClusterOptions, Rewrite, Route};
+use pummel_logic::plan::{ClusterOptions, ReadFrom, Rewrite, Route};
 use pummel_logic::time::Nanos;
+use pummel_report::plan_options::default_of;
 
 use crate::values;
 use crate::values::ValueError;
@@ -33,6 +34,35 @@ pub struct ClusterArgs {
     /// lost connection shows it
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub cluster_refresh: Option<Nanos>,
+    /// Which nodes of a shard reads are sent to: the master, its replicas, or both. All other requests are sent to the master. A
+    /// replica may answer an older value, so that with replicas no value counts as stale
+    #[arg(long, value_enum, value_name = "NODES", default_value = default_of("--read-from"))]
+    pub read_from: ReadFromName,
+}
+
+/// The nodes that reads are sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReadFromName {
+    /// The master
+    Primary,
+    /// The replicas; a read waits where there is none
+    Replica,
+    /// The replicas, or the master where none of them is connected
+    PreferReplica,
+    /// The master and the replicas alike
+    Any,
+}
+
+impl ReadFromName {
+    /// The nodes in a plan.
+    fn nodes(self) -> ReadFrom {
+        match self {
+            ReadFromName::Primary => ReadFrom::Primary,
+            ReadFromName::Replica => ReadFrom::Replica,
+            ReadFromName::PreferReplica => ReadFrom::PreferReplica,
+            ReadFromName::Any => ReadFrom::Any,
+        }
+    }
 }
 
 /// Reads a rewritten name.
@@ -50,6 +80,7 @@ impl ClusterArgs {
             by_ip: self.cluster_ip,
             rewrite: self.rewrite.clone(),
             refresh_ns: self.cluster_refresh,
+            read_from: self.read_from.nodes(),
         }
     }
 

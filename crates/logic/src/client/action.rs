@@ -2,7 +2,7 @@
 
 use super::split::WholeAnswer;
 use crate::client::route::{Lane, Place};
-use crate::connection::inflight::Ticket;
+use crate::connection::inflight::{CheckState, Ticket};
 use crate::plan::Late;
 use crate::protocol::{Op, Verb};
 use crate::rng::StreamOwner;
@@ -106,6 +106,16 @@ impl Action<'_> {
     pub(super) fn over(self, lane: Lane) -> Self {
         match self {
             Action::Ask { op, ticket, .. } => Action::Ask { lane, op, ticket },
+            other => other,
+        }
+    }
+
+    /// The action with a request whose reply is not called stale, whatever version it brings.
+    pub(super) fn unjudged(self) -> Self {
+        match self {
+            Action::Ask { lane, op, ticket: ticket @ Ticket { check_state: CheckState::Read(_), .. } } => {
+                Action::Ask { lane, op, ticket: Ticket { check_state: CheckState::None, ..ticket } }
+            }
             other => other,
         }
     }

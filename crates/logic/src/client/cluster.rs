@@ -11,7 +11,10 @@ use super::split::WholeAnswer;
 use super::{Action, Client, DRAWN, Lane, ROWS};
 use crate::client::route::Place;
 use crate::cluster::hops::{Attempt, Hops, NextHop};
-use crate::cluster::redirect::read_redirect;
+use crate::cluster::nodes::NodeNumber;
+use crate::cluster::reads::Reach;
+use crate::cluster::redirect::{Redirect, read_redirect};
+use crate::cluster::view::ClusterView;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Op, Outcome, Verb};
@@ -153,7 +156,8 @@ impl Client {
             }
             None if fault.unanswered() => {
                 // A request of which nothing was sent cannot have reached the node.
-                let may_repeat = ticket.verb.reads() || answer.sent == NEVER;
+                let is_read = ticket.verb.reads() || view.reads.is_read(ticket.verb);
+                let may_repeat = is_read || answer.sent == NEVER;
                 let next = hops.after_loss(may_repeat, &attempt, &limits);
                 view.counts.repeated += u64::from(matches!(next, NextHop::WaitUntil(_)));
                 next
@@ -171,6 +175,7 @@ impl Client {
             first_sent: found.map_or(NEVER, |at| cluster.redirected[at].first_sent).min(answer.sent),
             // What MOVED says is in the map, which may be newer when the request is sent.
             lane: named.filter(|_| asking),
+            by_owner: matches!(reply, Some(Redirect::Moved { .. })),
             asking,
             hops,
             wake_at,
@@ -237,7 +242,7 @@ impl Client {
     #[inline(never)]
     pub(super) fn poll_in_cluster<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         if self.under_way.is_splitting() {
-            return self.ask_part(maker);
+            return self.ask_part_of_slot(maker);
         }
         loop {
             match self.next_step(now, maker) {
@@ -339,8 +344,7 @@ impl Client {
             if redirected.under_way.is_some() || redirected.wake_at > now && !self.stopped {
                 continue;
             }
-            let owner = maker.cluster().and_then(|view| view.owner_of(redirected.ticket.place));
-            let lane = redirected.lane.or(owner);
+            let lane = redirected.lane.or_else(|| self.node_again(redirected, maker));
             let is_given_up =
                 || lane.is_some_and(|lane| maker.cluster().is_some_and(|view| view.is_given_up(lane)));
             let is_late = now >= redirected.ticket.due.saturating_add(timeout_ns);
@@ -408,9 +412,9 @@ impl Client {
         let first = self.places_at(request, due, maker);
         let places = std::mem::take(&mut self.splits_mut().parked);
         let passage = match places.is_empty() {
-            true => self.passage_to(first, now, maker),
+            true => self.passage_to(request, first, now, maker),
             false => {
-                let passages = places.iter().map(|&(place, _)| self.passage_to(place, now, maker));
+                let passages = places.iter().map(|&(place, _)| self.passage_to(request, place, now, maker));
                 passages.fold(Passage::Open(0), Passage::and)
             }
         };
@@ -418,15 +422,21 @@ impl Client {
         (first, passage)
     }
 
-    /// The state of the lane to the node that owns a slot.
-    fn passage_to(&self, place: Place, now: Nanos, maker: &mut RequestMaker) -> Passage {
+    /// The state of the lane to the node that serves a request of this slot.
+    fn passage_to(
+        &self,
+        request: &NextRequest,
+        place: Place,
+        now: Nanos,
+        maker: &mut RequestMaker,
+    ) -> Passage {
         let (Some(cluster), Some(view)) = (self.under_way.cluster(), maker.cluster_mut()) else {
             return Passage::Never;
         };
         if cluster.is_blocked(place) {
             return Passage::Later;
         }
-        let Some(node) = view.owner_of(place) else {
+        let Some(node) = self.node_of((request.verb, request.index), place, view) else {
             view.request_refresh(None);
             return Passage::Later;
         };
@@ -437,6 +447,37 @@ impl Client {
             _ if now >= self.source.assignment.end && self.stopped => Passage::Never,
             _ => Passage::Later,
         }
+    }
+
+    /// The node that serves a request of this verb and draw in a slot; `None` where none is known.
+    #[inline]
+    fn node_of(&self, (verb, index): (Verb, u64), place: Place, view: &ClusterView) -> Option<NodeNumber> {
+        match view.reads.may_leave_master(verb) {
+            false => view.owner_of(place),
+            true => self.reader_of(self.source.draws.node(index, place), place, view),
+        }
+    }
+
+    /// The node that serves a redirected request; `None` where none is known. A read that was to be sent again takes another one of its
+    /// shard than before.
+    fn node_again(&self, redirected: &Redirected, maker: &RequestMaker) -> Option<NodeNumber> {
+        let (view, Ticket { verb, index, place, .. }) = (maker.cluster()?, redirected.ticket);
+        if redirected.by_owner || !view.reads.may_leave_master(verb) {
+            return view.owner_of(place);
+        }
+        let draw = self.source.draws.node(index, place).wrapping_add(redirected.hops.attempts());
+        self.reader_of(draw, place, view)
+    }
+
+    /// The node that a read of a slot is sent to, as this draw chooses it.
+    #[inline(never)]
+    fn reader_of(&self, draw: u64, place: Place, view: &ClusterView) -> Option<NodeNumber> {
+        view.reader_of(place, draw, |node| match self.lanes.get(node).state {
+            LaneState::Open(_) => Reach::Now,
+            LaneState::Lost => Reach::Never,
+            _ if view.is_given_up(node) => Reach::Never,
+            _ => Reach::Later,
+        })
     }
 
     /// Asks a request that was held, which has its slot. Only the generator delays it from now on.
@@ -474,9 +515,9 @@ impl Client {
     ) -> Action<'a> {
         if self.under_way.is_splitting() {
             self.split(&request, due, ready);
-            return self.ask_part(maker);
+            return self.ask_part_of_slot(maker);
         }
-        let lane = maker.routing.lane_at(place);
+        let (lane, is_judged) = self.way_of((request.verb, request.index), place, maker);
         if maker.task.is_rows() {
             if matches!(request.origin, Origin::Row | Origin::BeforeCas) {
                 let late_ns = now.saturating_sub(due);
@@ -484,7 +525,29 @@ impl Client {
             }
             return self.ask_row(request, due, ready, maker).over(lane).at(place);
         }
-        self.ask_in_slot(request, due, ready, maker).over(lane).at(place)
+        let action = self.ask_in_slot(request, due, ready, maker).over(lane).at(place);
+        if is_judged { action } else { action.unjudged() }
+    }
+
+    /// Asks the next part of the newest split, over the lane of its slot.
+    fn ask_part_of_slot<'a>(&mut self, maker: &'a mut RequestMaker) -> Action<'a> {
+        let (place, ticket) = self.splits_mut().next_part();
+        let (lane, is_judged) = self.way_of((ticket.verb, ticket.index), place, maker);
+        let action = self.ask_part(maker).over(lane);
+        if is_judged { action } else { action.unjudged() }
+    }
+
+    /// The lane of a request in a slot whose node is known, and whether its reply may be called stale. A replica may rightly answer an
+    /// older version, and a master becomes a replica before its clients know.
+    #[inline]
+    fn way_of(&self, request: (Verb, u64), place: Place, maker: &RequestMaker) -> (Lane, bool) {
+        let Some(view) = maker.cluster() else { unreachable!("the servers are a cluster") };
+        let (node, is_judged) = match view.reads.asks_replicas() {
+            false => (view.owner_of(place), true),
+            true => (self.node_of(request, place, view), false),
+        };
+        // The caller knows that the lane is open, so that there is a node.
+        (node.unwrap_or(0), is_judged)
     }
 
     /// A request that is never sent.

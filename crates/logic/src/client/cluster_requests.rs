@@ -37,6 +37,9 @@ pub(super) struct Redirected {
     pub(super) first_sent: Nanos,
     /// The lane that a reply named; `None` where the owner of the slot decides.
     pub(super) lane: Option<Lane>,
+    /// Whether the owner of the slot serves the request, although it may be a read that another node would serve: the node that was
+    /// asked last has named the owner.
+    pub(super) by_owner: bool,
     /// Whether `ASKING` goes before the request.
     pub(super) asking: bool,
     pub(super) hops: Hops,

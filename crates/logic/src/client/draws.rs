@@ -1,5 +1,6 @@
 //! The random draws of one client in one phase, one stream for each purpose.
 
+use crate::client::route::Place;
 use crate::connection::inflight::{Origin, Ticket};
 use crate::rng::{Stream, StreamOwner, Use};
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
@@ -19,6 +20,11 @@ impl DrawStreams {
         let purposes = [Use::Op, Use::Key, Use::Verify, Use::Expiry, Use::Size];
         let [op, key, verify, expiry, size] = Stream::for_uses(place, purposes);
         DrawStreams { op, key, verify, expiry, size }
+    }
+
+    /// 64 bits that choose the node of a cluster to which the part of read `index` in this slot is sent.
+    pub(super) fn node(&self, index: u64, slot: Place) -> u64 {
+        self.verify.draw_sub(index, 1 + u64::from(slot))
     }
 
     /// Decides what is to be done with the answer to a read, and writes it into the ticket.

@@ -191,17 +191,13 @@ impl Client {
         splits.newest = place;
     }
 
-    /// Asks the next part of the newest split.
+    /// Asks the next part of the newest split, over the lane that is its place.
     pub(super) fn ask_part<'a>(&mut self, maker: &'a mut RequestMaker) -> Action<'a> {
         let splits = self.splits_mut();
-        let Some(split) = splits.begun.get(splits.newest) else {
-            unreachable!("what is asked in parts was begun")
-        };
-        let whole = split.whole.ticket;
-        let (place, key) = splits.parked[0];
+        let (place, whole) = splits.next_part();
+        let (lane, key) = (place, splits.parked[0].1);
         let len = splits.parked.iter().take_while(|part| part.0 == place).count();
         let keys: Vec<u64> = splits.parked.drain(..len).map(|(_, key)| key).collect();
-        let lane = maker.routing.lane_at(place);
         let mut ticket = Ticket { key, origin: Origin::Part, keys: len as u16, place, ..whole };
         if !ticket.verb.reads() {
             maker.begin_keys();

@@ -24,6 +24,19 @@ pub(super) struct Splits {
     pub(super) cluster: Option<ClusterRequests>,
 }
 
+impl Splits {
+    /// The place of the next part of the newest split, and the ticket of its whole request.
+    ///
+    /// # Panics
+    /// Panics when no part is left to ask.
+    pub(super) fn next_part(&self) -> (Place, Ticket) {
+        let Some(split) = self.begun.get(self.newest) else {
+            unreachable!("what is asked in parts was begun")
+        };
+        (self.parked[0].0, split.whole.ticket)
+    }
+}
+
 /// A request that several lanes share.
 #[derive(Debug)]
 pub(super) struct Split {

@@ -96,6 +96,11 @@ impl Hops {
         self.wait(attempt, limits)
     }
 
+    /// Number of times that the request was to be sent again.
+    pub fn attempts(&self) -> u64 {
+        u64::from(self.hops) + u64::from(self.waits)
+    }
+
     /// Counts a hop, and says whether it is within the limit.
     fn hop(&mut self, limits: &HopLimits) -> bool {
         let has_room = u32::from(self.hops) < limits.redirects;

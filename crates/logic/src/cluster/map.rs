@@ -28,22 +28,20 @@ impl SlotMap {
             map.owner[slots].fill(master.unwrap_or(UNOWNED));
             let Some(master) = master else { continue };
             let replicas = range.replicas.iter().filter_map(|replica| nodes.number_of(&replica.name));
-            map.add_replicas(master, replicas);
-        }
-        for replicas in &mut map.replicas {
-            replicas.sort_unstable();
-            replicas.dedup();
+            replicas.for_each(|replica| map.add_replica(master, replica));
         }
         map
     }
 
-    fn add_replicas(&mut self, master: NodeNumber, replicas: impl Iterator<Item = NodeNumber>) {
+    /// Adds a replica to those of a master.
+    pub fn add_replica(&mut self, master: NodeNumber, replica: NodeNumber) {
         let master = usize::from(master);
-        for replica in replicas {
-            if master >= self.replicas.len() {
-                self.replicas.resize(master + 1, Vec::new());
-            }
-            self.replicas[master].push(replica);
+        if master >= self.replicas.len() {
+            self.replicas.resize(master + 1, Vec::new());
+        }
+        let replicas = &mut self.replicas[master];
+        if let Err(place) = replicas.binary_search(&replica) {
+            replicas.insert(place, replica);
         }
     }
 
@@ -63,6 +61,11 @@ impl SlotMap {
         self.replicas.get(usize::from(node)).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether a node is a replica and no master.
+    pub fn is_replica(&self, node: NodeNumber) -> bool {
+        self.replicas.iter().any(|replicas| replicas.contains(&node)) && self.slots_of(node) == 0
+    }
+
     /// Number of slots that a node serves.
     pub fn slots_of(&self, node: NodeNumber) -> u32 {
         self.owner.iter().filter(|&&owner| owner == node).count() as u32
@@ -70,12 +73,18 @@ impl SlotMap {
 
     /// The nodes that serve a slot, in ascending order.
     pub fn masters(&self) -> impl Iterator<Item = NodeNumber> {
-        ascending(self.owner.to_vec())
+        self.serving(false)
     }
 
     /// The masters and all replicas, in ascending order.
     pub fn members(&self) -> impl Iterator<Item = NodeNumber> {
-        let replicas = self.replicas.iter().flatten();
+        self.serving(true)
+    }
+
+    /// The nodes that clients have connections to, in ascending order: the masters, and all replicas too where they are asked
+    /// something.
+    pub fn serving(&self, asks_replicas: bool) -> impl Iterator<Item = NodeNumber> {
+        let replicas = self.replicas.iter().flatten().filter(|_| asks_replicas);
         ascending(self.owner.iter().chain(replicas).copied().collect())
     }
 
@@ -134,8 +143,10 @@ mod tests {
         assert!(map.replicas_of(of_port(2)).is_empty());
         assert_eq!(map.replicas_of(of_port(3)), [of_port(6), of_port(4)]);
         assert!(map.replicas_of(of_port(6)).is_empty());
+        assert_eq!([1, 2, 4, 5].map(|port| map.is_replica(of_port(port))), [false, false, true, true]);
         assert_eq!(map.masters().collect::<Vec<_>>(), [1, 2, 3].map(of_port));
         assert_eq!(map.members().collect::<Vec<_>>(), (0..6).collect::<Vec<NodeNumber>>());
+        assert_eq!([false, true].map(|asks_replicas| map.serving(asks_replicas).count()), [3, 6]);
     }
 
     #[test]

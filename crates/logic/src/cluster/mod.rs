@@ -9,6 +9,7 @@ pub mod contract;
 pub mod hops;
 pub mod map;
 pub mod nodes;
+pub mod reads;
 pub mod redirect;
 pub mod refresh;
 pub mod shards;

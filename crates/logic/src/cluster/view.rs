@@ -4,6 +4,7 @@
 use super::hops::HopLimits;
 use super::map::SlotMap;
 use super::nodes::{NodeName, NodeNumber, NodeTable, UNOWNED};
+use super::reads::{Reach, ReadRule};
 use super::redirect::Redirect;
 use crate::rng::Stream;
 use crate::time::{MILLISECOND, Nanos};
@@ -60,8 +61,10 @@ pub type RefreshRequest = Option<NodeNumber>;
 pub struct ClusterView {
     map: SlotMap,
     nodes: NodeTable,
-    /// Whether each node owns a slot, by what was published last.
-    masters: Vec<bool>,
+    /// The nodes that reads are sent to.
+    pub reads: ReadRule,
+    /// Whether each node may be asked something, by what was published last.
+    members: Vec<bool>,
     /// Time at which the last connection to each node failed; 0 for none.
     failed_at: Vec<Nanos>,
     /// Nodes that have been silent for so long that nothing waits for them.
@@ -83,7 +86,8 @@ impl ClusterView {
         ClusterView {
             map: SlotMap::unowned(),
             nodes: NodeTable::new(nodes_max),
-            masters: vec![false; nodes_max],
+            reads: ReadRule::default(),
+            members: vec![false; nodes_max],
             failed_at: vec![0; nodes_max],
             given_up: vec![false; nodes_max],
             request: None,
@@ -99,12 +103,24 @@ impl ClusterView {
     pub fn renew(&mut self, map: &SlotMap, nodes: &NodeTable) {
         self.map.clone_from(map);
         self.nodes.clone_from(nodes);
-        self.masters.fill(false);
-        for master in map.masters() {
-            if let Some(is_master) = self.masters.get_mut(usize::from(master)) {
-                *is_master = true;
+        self.members.fill(false);
+        for node in map.serving(self.reads.asks_replicas()) {
+            if let Some(is_member) = self.members.get_mut(usize::from(node)) {
+                *is_member = true;
             }
         }
+    }
+
+    /// The view of clients whose reads are sent by this rule.
+    #[must_use]
+    pub fn reading_by(self, reads: ReadRule) -> ClusterView {
+        ClusterView { reads, ..self }
+    }
+
+    /// The node that a read of a slot is sent to; `None` where none is known. `draw` chooses among nodes that are reached alike.
+    pub fn reader_of(&self, slot: u16, draw: u64, reach: impl Fn(NodeNumber) -> Reach) -> Option<NodeNumber> {
+        let replicas = self.map.replicas_of(self.map.owner_of(slot));
+        self.reads.node_of(self.owner_of(slot), replicas, draw, reach)
     }
 
     /// The node that owns a slot; `None` where none is known.
@@ -213,8 +229,14 @@ impl ClusterView {
         Some(self.failing.swap_remove(place))
     }
 
-    /// Whether this node owns a slot, so that clients have connections to it.
-    pub fn is_master(&self, node: NodeNumber) -> bool {
-        self.masters.get(usize::from(node)).is_some_and(|is_master| *is_master)
+    /// Whether this node owns a slot.
+    pub fn owns_slots(&self, node: NodeNumber) -> bool {
+        self.map.slots_of(node) > 0
+    }
+
+    /// Whether this node owns a slot, or is a replica of one that does where reads are sent to replicas, so that clients have
+    /// connections to it.
+    pub fn is_member(&self, node: NodeNumber) -> bool {
+        self.members.get(usize::from(node)).is_some_and(|is_member| *is_member)
     }
 }

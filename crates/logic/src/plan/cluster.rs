@@ -28,6 +28,34 @@ pub struct ClusterOptions {
     /// Time in nanoseconds after which the map of slots is asked for although nothing shows that it changed; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_ns: Option<Nanos>,
+    /// The nodes of a shard that reads are sent to.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_from: ReadFrom,
+}
+
+crate::words! {
+    /// The nodes of a shard that reads are sent to. All other requests are sent to the master.
+    #[derive(Default)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum ReadFrom {
+        /// Reads go to the master, as writes do.
+        #[default]
+        Primary = "primary",
+        /// Reads go to the replicas, and wait where there is none.
+        Replica = "replica",
+        /// Reads go to the replicas, or to the master where none of them is connected.
+        PreferReplica = "prefer-replica",
+        /// Reads go to the master and the replicas alike.
+        Any = "any",
+    }
+}
+
+impl ReadFrom {
+    /// Whether replicas are asked something.
+    #[inline]
+    pub fn asks_replicas(self) -> bool {
+        self != ReadFrom::Primary
+    }
 }
 
 /// A host, or a host with its port, that nodes name and that is replaced by another one.
@@ -43,6 +71,12 @@ pub struct Rewrite {
 
 impl Default for ClusterOptions {
     fn default() -> ClusterOptions {
-        ClusterOptions { redirects: REDIRECTS, by_ip: false, rewrite: Vec::new(), refresh_ns: None }
+        ClusterOptions {
+            redirects: REDIRECTS,
+            by_ip: false,
+            rewrite: Vec::new(),
+            refresh_ns: None,
+            read_from: ReadFrom::Primary,
+        }
     }
 }

@@ -45,7 +45,7 @@ pub use self::bucket_shares::{BucketShare, BucketShares};
 pub use self::changes::{
     Burst, BurstSources, BurstStates, Changes, Day, PARTS_MAX, POINTS_MAX, Part, RatePoint, RateShape, Sine,
 };
-pub use self::cluster::{ClusterOptions, Rewrite};
+pub use self::cluster::{ClusterOptions, ReadFrom, Rewrite};
 pub use self::data::{Data, KeyStyle, Style, VALUE_CLASSES_MAX, ValueClass, ValueStyle};
 pub use self::event::{EVENTS_MAX, Event, EventKind, FlashCrowd, HotKey, LOST_MAX, RankRange};
 pub use self::fail_on::FailOn;

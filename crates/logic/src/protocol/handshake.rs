@@ -168,6 +168,14 @@ impl Handshake {
         self
     }
 
+    /// The handshake of RESP with READONLY behind it, which lets the replicas of a cluster answer reads. It changes nothing on a master.
+    #[must_use]
+    pub fn reading_replicas(mut self) -> Handshake {
+        self.bytes.extend_from_slice(b"*1\r\n$8\r\nREADONLY\r\n");
+        self.replies += 1;
+        self
+    }
+
     /// Whether the handshake is empty: nothing is sent, and no reply comes.
     pub fn is_none(&self) -> bool {
         self.replies == 0
@@ -394,6 +402,24 @@ mod tests {
             progress(&handshake, format!("-{old}\r\n").as_bytes()).0,
             refused(old, ServerError::Other)
         );
+    }
+
+    #[test]
+    fn readonly_comes_last_in_both_versions_and_its_error_is_a_refusal() {
+        let word = b"*1\r\n$8\r\nREADONLY\r\n";
+        for (handshake, before) in [
+            (Handshake::resp2(None, 0), &b""[..]),
+            (Handshake::resp2(Some(LOGIN), 0), b"+OK\r\n"),
+            (Handshake::resp3(None, 0), HELLO),
+        ] {
+            let reading = handshake.clone().reading_replicas();
+            assert_eq!(reading.bytes(), [handshake.bytes(), word].concat());
+            assert_eq!(reading.replies(), handshake.replies() + 1);
+            let stream = [before, b"+OK\r\n"].concat();
+            assert_eq!(progress(&reading, &stream), (Ok(HandshakeProgress::Done), 0));
+            let stream = [before, b"-ERR This instance has cluster support disabled\r\n"].concat();
+            assert!(matches!(progress(&reading, &stream).0, Err(HandshakeRefused::Refused(..))));
+        }
     }
 
     #[test]

@@ -29,15 +29,6 @@ impl Routing {
         self.router.place_of(turn, key)
     }
 
-    /// The lane of a place. A slot of a cluster has one where the client knows that its owner's connection is open.
-    #[inline]
-    pub(crate) fn lane_at(&self, place: Place) -> Lane {
-        match &self.cluster {
-            Some(cluster) => cluster.owner_of(place).unwrap_or(0),
-            None => place,
-        }
-    }
-
     /// The number of request `index` of client `number` among the requests of all clients that load, where any client may
     /// store any record.
     #[inline]

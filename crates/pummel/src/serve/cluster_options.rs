@@ -22,18 +22,24 @@ pub struct ClusterArgs {
     #[arg(long, value_name = "N", value_parser = nodes, conflicts_with_all = ["udp_framing", "peer"], allow_hyphen_values = true)]
     pub cluster: Option<usize>,
 
+    /// Give each node N replicas, which answer reads after READONLY and everything else with MOVED. They listen behind the masters,
+    /// first one of each
+    #[arg(long, value_name = "N", value_parser = replicas, requires = "cluster", allow_hyphen_values = true)]
+    pub replicas: Option<usize>,
+
     /// At this time after the start slot SLOT begins to move to the next node, key by key: ASK for absent keys, TRYAGAIN for keys
     /// on both sides; a second later it has moved, and MOVED. May be repeated
     #[arg(long, value_name = "SLOT@TIME", value_parser = migration, requires = "cluster", allow_hyphen_values = true)]
     pub migrate: Vec<ClusterFault>,
 
-    /// At this time after the start node N, counted from 1, gives its slots and its items to the next node, and answers MOVED.
-    /// May be repeated
+    /// At this time after the start node N, counted from 1, gives its slots and its items to its first replica, whose replica it
+    /// becomes, or without one to the next node, and answers MOVED. May be repeated
     #[arg(long, value_name = "N@TIME", value_parser = demotion, requires = "cluster", allow_hyphen_values = true)]
     pub demote: Vec<ClusterFault>,
 
-    /// At this time after the start node N, counted from 1, closes its port and its connections. A second later the next node has
-    /// its slots and its items; until then the others answer MOVED to the dead node. May be repeated
+    /// At this time after the start node N, counted from 1, closes its port and its connections. A second later its first replica,
+    /// or without one the next node, has its slots and its items; until then the others answer MOVED to the dead node. May be
+    /// repeated
     #[arg(long, value_name = "N@TIME", value_parser = death, requires = "cluster", allow_hyphen_values = true)]
     pub kill: Vec<ClusterFault>,
 
@@ -67,6 +73,13 @@ pub enum EndpointForm {
 fn nodes(text: &str) -> Result<usize, ValueError> {
     let accepted = || ValueError(format!("expected a number of nodes from 1 to {CLUSTER_NODES_MAX}"));
     count_within(text, 1, CLUSTER_NODES_MAX.into()).map(|nodes| nodes as usize).map_err(|_| accepted())
+}
+
+/// A number of replicas of each master.
+fn replicas(text: &str) -> Result<usize, ValueError> {
+    let most = CLUSTER_NODES_MAX - 1;
+    let accepted = || ValueError(format!("expected a number of replicas of each node from 0 to {most}"));
+    count_within(text, 0, most.into()).map(|replicas| replicas as usize).map_err(|_| accepted())
 }
 
 /// A number up to `most` and a time, joined by an at sign.
@@ -107,13 +120,23 @@ fn down(text: &str) -> Result<ClusterFault, ValueError> {
 }
 
 impl ClusterArgs {
+    /// Number of nodes with all replicas; `None` where there is to be no cluster.
+    pub(super) fn nodes(&self) -> Option<usize> {
+        Some(self.cluster? * (1 + self.replicas.unwrap_or(0)))
+    }
+
     /// Why these options cannot be followed together: the option, its value, and what is accepted.
     pub(super) fn refusal(&self, listen: &[Listen]) -> Option<(&'static str, String, &'static str)> {
-        let nodes = self.cluster?;
+        let nodes = self.nodes()?;
+        if nodes > CLUSTER_NODES_MAX as usize {
+            let accepted = "expected at most 64 nodes with all replicas";
+            return Some(("--replicas", self.replicas.unwrap_or(0).to_string(), accepted));
+        }
         match listen {
             [Listen::Tcp(address)] if last_port(address, nodes).is_some() => {}
             [Listen::Tcp(address)] => {
-                let accepted = "with --cluster N expected a port that N - 1 others follow, or port 0";
+                let accepted =
+                    "with --cluster expected a port that those of the other nodes follow, or port 0";
                 return Some(("--listen", address.clone(), accepted));
             }
             _ => {
@@ -154,6 +177,7 @@ impl ClusterArgs {
         let faults = [&self.migrate, &self.demote, &self.kill, &self.clusterdown];
         ClusterConfig {
             nodes: addresses.iter().map(address).collect(),
+            masters: self.cluster.unwrap_or(addresses.len()),
             endpoint: match self.endpoint {
                 EndpointForm::Ip => Endpoint::Ip,
                 EndpointForm::Name => Endpoint::Name(host_name(listen)),

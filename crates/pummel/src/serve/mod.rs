@@ -281,7 +281,7 @@ impl ServeArgs {
     fn open(&self) -> Result<Listeners, ServeError> {
         let peer = self.peer.as_deref().map(|name| Peer::find(name, server::now())).transpose()?;
         let mut listeners = Listeners { tcp: Vec::new(), udp: Vec::new(), tls: self.tls()?, peer };
-        let places = match (self.cluster.cluster, &*self.listen) {
+        let places = match (self.cluster.nodes(), &*self.listen) {
             (Some(nodes), [first]) => self.cluster.places(nodes, first),
             _ => self.listen.clone(),
         };

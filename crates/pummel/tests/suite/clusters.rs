@@ -13,23 +13,31 @@ const RATE: u64 = 500;
 /// midst of the run, it is tried again with more.
 const MOMENTS_S: [u64; 4] = [2, 5, 10, 20];
 
-/// Runs a load on a cluster to which `fault` happens at a time, until `is_seen` finds that the run saw it. Every request of each run is
+/// Option that makes a cluster have replicas.
+const WITH_REPLICAS: &str = "--replicas 1";
+
+/// A load whose reads go to all nodes.
+const READS_ALL: &str = "--records 20 --mix get:9,set:1 --read-from any";
+
+/// Runs a load on a cluster of three masters to which `fault` happens at a time, until `is_seen` finds that the run saw it. Every request of each run is
 /// answered in the end.
 #[track_caller]
 fn survives(fault: impl Fn(u64) -> String, words: &str, is_seen: impl Fn(&Json, &Truth) -> bool) {
-    survives_at(RATE, fault, words, is_seen);
+    survives_with(RATE, "", fault, words, is_seen);
 }
 
-/// Runs as [`survives`] does a load of which `rate` requests per second are due, those of measuring clients among them.
+/// Does the same with a load of which `rate` requests per second are due, those of measuring clients among them, and with more options of
+/// the cluster.
 #[track_caller]
-fn survives_at(
+fn survives_with(
     rate: u64,
+    serve: &str,
     fault: impl Fn(u64) -> String,
     words: &str,
     is_seen: impl Fn(&Json, &Truth) -> bool,
 ) {
     for at_s in MOMENTS_S {
-        let cluster = Serve::start(&format!("--cluster 3 {}", fault(at_s)));
+        let cluster = Serve::start(&format!("--cluster 3 {} {serve}", fault(at_s)));
         let words = format!(
             "run --cluster -s {} --protocol resp2 -c 4 {words} --rate {RATE} --arrivals constant --timeout 15s -t {}s --quiet",
             cluster.name,
@@ -100,8 +108,9 @@ fn a_run_of_agents_adds_up_what_each_saw_of_a_cluster() {
         list(&agents)
     );
     let rate = RATE + 100;
-    survives_at(
+    survives_with(
         rate,
+        "",
         |at_s| format!("--demote 2@{at_s}s"),
         &words,
         |result, truth| {
@@ -132,7 +141,65 @@ fn a_run_waits_until_a_dead_node_is_replaced() {
 
 #[test]
 fn a_run_waits_until_a_cluster_is_up_again() {
-    survives(|at_s| format!("--clusterdown {at_s}s..{}s", at_s + 1), "--mix get:9,set:1", were_sent_on);
+    survives(
+        |at_s| format!("--clusterdown {at_s}s..{}s", at_s + 1),
+        "--records 20 --mix get:9,set:1",
+        were_sent_on,
+    );
+}
+
+#[test]
+fn reads_survive_the_death_of_a_replica() {
+    let is_seen = |result: &Json, _: &Truth| result.count("connections/lost") > 0;
+    survives_with(RATE, WITH_REPLICAS, |at_s| format!("--kill 4@{at_s}s"), READS_ALL, is_seen);
+}
+
+#[test]
+fn a_run_that_reads_replicas_survives_a_failover() {
+    survives_with(
+        RATE,
+        WITH_REPLICAS,
+        |at_s| format!("--demote 2@{at_s}s"),
+        READS_ALL,
+        |result, _| {
+            let shards = result.at("cluster/shards").as_array().expect("a list");
+            shards.iter().any(|shard| shard["role"] == "replica" && shard["slots_at_end"] != 0)
+        },
+    );
+}
+
+#[test]
+fn reads_go_to_the_nodes_that_are_asked_for_over_both_protocols_with_a_login() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let password = directory.path().join("password");
+    fs::write(&password, "secret\n").expect("it is written");
+    let login = format!("--user user --password-file {}", password.display());
+    let cluster = Serve::start(&format!("--cluster 3 --replicas 1 {login}"));
+    for (read_from, readers) in [
+        ("primary", ["master"].as_slice()),
+        ("replica", &["replica"]),
+        ("prefer-replica", &["replica"]),
+        ("any", &["master", "replica"]),
+    ] {
+        for protocol in ["resp2", "resp3"] {
+            let words = format!(
+                "run --cluster -s {} --protocol {protocol} --read-from {read_from} {login} --records 200 -n 600 --mix get:1 --verify --quiet",
+                cluster.name
+            );
+            let result = pummel(&words).expect(0).json();
+            let what = format!("{read_from} by {protocol}");
+            assert_eq!((result.count("totals/completed"), result.count("totals/errors")), (600, 0), "{what}");
+            assert_eq!((result.count("verify/checked"), result.count("ops/get/misses")), (600, 0), "{what}");
+            let shards = result.at("cluster/shards").as_array().expect("a list");
+            let expected = if read_from == "primary" { 3 } else { 6 };
+            assert_eq!(shards.len(), expected, "{what}");
+            for shard in shards {
+                let role = shard["role"].as_str().expect("a role");
+                let asked = shard["requests"].as_u64().expect("a number");
+                assert_eq!(asked > 0, readers.contains(&role), "{what}: {shard}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -171,6 +238,8 @@ fn what_no_cluster_can_be_is_refused_with_flag_value_and_what_is_accepted() {
         ("--cluster 3 --listen /tmp/socket", "--listen", "/tmp/socket", "ADDRESS:PORT"),
         ("--cluster 3 --listen 127.0.0.1:65534", "--listen", "127.0.0.1:65534", "port 0"),
         ("--cluster 3 --protocol text", "--protocol", "text", "resp"),
+        ("--cluster 3 --replicas -1", "--replicas", "-1", "from 0 to 63"),
+        ("--cluster 32 --replicas 2", "--replicas", "2", "at most 64"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
         let output = command.arg("serve").args(words.split(' ')).output().expect("it runs");
@@ -183,4 +252,11 @@ fn what_no_cluster_can_be_is_refused_with_flag_value_and_what_is_accepted() {
     let output = command.args(["serve", "--kill", "1@1s"]).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && said.contains("--cluster"), "{said}");
+}
+
+#[test]
+fn reads_from_replicas_are_refused_where_the_servers_are_no_cluster() {
+    let said = pummel("run -s 127.0.0.1:1 --read-from any -n 1").expect(2).errors;
+    let expected = "invalid value 'any' for '--read-from': accepted only with --cluster";
+    assert!(said.contains(expected), "{said}");
 }

@@ -2,7 +2,9 @@
 
 use pummel_logic::cluster::SLOTS;
 use pummel_logic::cluster::view::RedirectCounts;
+use pummel_logic::plan::ReadFrom;
 use pummel_logic::time::{Nanos, seconds};
+use pummel_logic::words;
 use pummel_measure::cluster::{ClusterNode, ClusterSeen};
 use pummel_measure::connections::SERVERS_TIMED_MAX;
 use pummel_measure::outages::Outage;
@@ -39,15 +41,28 @@ pub struct ClusterResult {
     pub redirects: RedirectCounts,
     /// Times from the first to the last sending of the requests that were sent on and answered in the end; null where there was none.
     pub hop_us: Option<SampleFigures>,
-    /// The nodes that owned slots at the start, then those that joined.
+    /// The nodes that owned slots at the start, then the replicas where reads are sent to replicas, then nodes that joined.
     pub shards: Vec<ShardResult>,
-    /// The unevenness of the nodes that owned slots at the start.
+    /// The unevenness of the nodes that were to serve reads at the start.
     pub imbalance: ImbalanceResult,
     /// Times in which too few of a shard's requests got a good reply, the first 1,000 in the order of time.
     pub outages: Vec<OutageResult>,
     /// Number of outages that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub outages_beyond: u64,
+}
+
+words! {
+    /// The role of a node in a cluster.
+    #[derive(Default)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum NodeRole {
+        /// The node owns slots, or may own some.
+        #[default]
+        Master = "master",
+        /// The node follows a master.
+        Replica = "replica",
+    }
 }
 
 /// A node of a cluster that owned slots, or served requests.
@@ -57,7 +72,9 @@ pub struct ClusterResult {
 pub struct ShardResult {
     /// Address of the node.
     pub node: String,
-    /// Whether the node owned no slot at the start: it joined the cluster, or took over from another node.
+    /// The role of the node at the start, or, where it was not in the cluster then, at the end.
+    pub role: NodeRole,
+    /// Whether the node joined the cluster, or took over slots from another node.
     pub joined: bool,
     /// Slots that the node owned at the start.
     pub slots: u32,
@@ -67,7 +84,7 @@ pub struct ShardResult {
     pub requests: Option<u64>,
     /// Share of the node in all requests that were sent; null where `requests` is.
     pub share: Option<f64>,
-    /// Share of the node in the 16,384 slots at the start; null where it joined.
+    /// Share of the node in the 16,384 slots at the start; null where it owned none.
     pub expected: Option<f64>,
     /// Quantiles of the service time, within 3 %; null where one falls among the requests without an answer.
     pub service_us: ServerTimes,
@@ -75,7 +92,8 @@ pub struct ShardResult {
     pub errors: Option<u64>,
 }
 
-/// The unevenness of the nodes that owned slots at the start; null where a figure of a node is not known, and with one node.
+/// The unevenness of the nodes that were to serve reads at the start: the masters, with `--read-from any` the replicas too, with
+/// `replica` and `prefer-replica` the replicas alone. Null where a figure of a node is not known, and with one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -151,28 +169,52 @@ impl OutageResult {
 
 impl ShardResult {
     /// The node with this number, which owned so many slots at the start, where `sent` requests were sent to all.
-    fn of(node: &ClusterNode, slots: u32, record: Option<&ServerRecord>, sent: u64) -> ShardResult {
+    fn of(
+        node: &ClusterNode,
+        slots: u32,
+        record: Option<&ServerRecord>,
+        (sent, read_from): (u64, ReadFrom),
+    ) -> ShardResult {
         let failed = record.map(|record| record.failed.saturating_add(record.unanswered));
         let requests = record.zip(failed).map(|(record, failed)| record.completed.saturating_add(failed));
-        let joined = slots == 0;
+        // Where replicas are asked nothing, one of them that was asked something was a master for a while.
+        let took_over = node.slots > 0 || !read_from.asks_replicas();
         ShardResult {
             node: node.name.clone(),
-            joined,
+            role: if node.is_replica { NodeRole::Replica } else { NodeRole::Master },
+            joined: slots == 0 && (node.joined || took_over),
             slots,
             slots_at_end: node.slots,
             requests,
             share: requests.filter(|_| sent > 0).map(|own| rounded(own as f64 / sent as f64)),
-            expected: (!joined).then(|| rounded(f64::from(slots) / SLOTS as f64)),
+            expected: (slots > 0).then(|| rounded(f64::from(slots) / SLOTS as f64)),
             service_us: record.map(ServerTimes::of).unwrap_or_default(),
             errors: failed,
         }
     }
 }
 
+impl ShardResult {
+    /// Whether the node is a replica that served as one.
+    pub fn is_replica(&self) -> bool {
+        self.role == NodeRole::Replica && !self.joined
+    }
+
+    /// Whether reads were to be sent to the node, as the cluster was at the start.
+    pub fn was_to_serve_reads(&self, read_from: ReadFrom) -> bool {
+        let (is_master, is_replica) = (self.slots > 0, self.is_replica());
+        match read_from {
+            ReadFrom::Primary => is_master,
+            ReadFrom::Replica | ReadFrom::PreferReplica => is_replica,
+            ReadFrom::Any => is_master || is_replica,
+        }
+    }
+}
+
 impl ImbalanceResult {
-    fn of(shards: &[ShardResult]) -> ImbalanceResult {
+    fn of(shards: &[ShardResult], read_from: ReadFrom) -> ImbalanceResult {
         let all = |figure: fn(&ShardResult) -> Option<f64>| {
-            let figures = shards.iter().filter(|shard| !shard.joined).map(figure);
+            let figures = shards.iter().filter(|shard| shard.was_to_serve_reads(read_from)).map(figure);
             let figures = figures.collect::<Option<Vec<f64>>>()?;
             (figures.len() > 1).then_some(figures)
         };
@@ -205,7 +247,8 @@ impl ClusterResult {
         let counts = report.summary.totals.counts;
         let sent = counts.requests().saturating_sub(counts.unsent);
         let hops = report.measurement.side_times.hops.as_deref();
-        let shards = shards_of(seen, &report.measurement.side_times.servers, sent);
+        let read_from = report.plan.cluster.read_from;
+        let shards = shards_of(seen, &report.measurement.side_times.servers, (sent, read_from));
         let (outages, outages_beyond) = outages_of(seen);
         Some(ClusterResult {
             nodes: seen.nodes.len() as u64,
@@ -215,7 +258,7 @@ impl ClusterResult {
             unusable: seen.unusable,
             redirects: report.measurement.counters.redirects,
             hop_us: hops.filter(|hops| hops.count() > 0).map(SampleFigures::of),
-            imbalance: ImbalanceResult::of(&shards),
+            imbalance: ImbalanceResult::of(&shards, read_from),
             shards,
             outages,
             outages_beyond,
@@ -223,22 +266,26 @@ impl ClusterResult {
     }
 }
 
-/// The nodes that owned slots at the start, then those that own some at the end or were asked something.
-fn shards_of(seen: &ClusterSeen, records: &[ServerRecord], sent: u64) -> Vec<ShardResult> {
+/// The nodes that owned slots at the start, then the replicas where they are asked something, and those that own slots at the end or
+/// were asked something.
+fn shards_of(seen: &ClusterSeen, records: &[ServerRecord], load: (u64, ReadFrom)) -> Vec<ShardResult> {
     let of = |place: usize, slots: u32| {
         let node = seen.nodes.get(place)?;
         // The last nodes have no records where they were asked nothing; a cluster of one node has none at all.
         let none = ServerRecord::default();
         let is_told_apart = place < SERVERS_TIMED_MAX && !records.is_empty();
         let record = records.get(place).or(is_told_apart.then_some(&none));
-        Some(ShardResult::of(node, slots, record, sent))
+        Some(ShardResult::of(node, slots, record, load))
     };
     let at_start = seen.shards.iter().filter_map(|shard| of(usize::from(shard.node), shard.slots));
-    let joined = (0..seen.nodes.len())
+    let is_asked = |role: NodeRole| role == NodeRole::Replica && load.1.asks_replicas();
+    let others = (0..seen.nodes.len())
         .filter(|place| seen.shards.iter().all(|shard| usize::from(shard.node) != *place))
         .filter_map(|place| of(place, 0))
-        .filter(|node| node.slots_at_end > 0 || node.requests.is_some_and(|requests| requests > 0));
-    at_start.chain(joined).collect()
+        .filter(|node| {
+            is_asked(node.role) || node.slots_at_end > 0 || node.requests.is_some_and(|requests| requests > 0)
+        });
+    at_start.chain(others).collect()
 }
 
 /// The first [`OUTAGES_MAX`] outages of all shards in the order of time, and how many there are beyond.
@@ -309,6 +356,54 @@ mod tests {
         assert_eq!(one.imbalance, ImbalanceResult::default());
         run.measurement.side_times.servers.clear();
         assert!(cluster_of(&run).shards.iter().all(|shard| shard.requests.is_none()));
+    }
+
+    #[test]
+    fn replicas_have_rows_and_are_part_of_the_imbalance_where_reads_are_sent_to_them() {
+        let record = |requests: u64| {
+            let mut record = ServerRecord::default();
+            (0..requests).for_each(|_| record.record(false, Some(50_000)));
+            record
+        };
+        for (read_from, rows, imbalance) in [
+            (ReadFrom::Primary, 2, Some(1.01)),
+            (ReadFrom::Replica, 4, Some(1.5)),
+            (ReadFrom::PreferReplica, 4, Some(1.5)),
+            (ReadFrom::Any, 4, Some(1.447)),
+        ] {
+            let mut run = Run::new(Keep::Figures).on_cluster(2);
+            run.plan.cluster.read_from = read_from;
+            if read_from.asks_replicas() {
+                run.measurement.side_times.servers.extend([record(600), record(200)]);
+            }
+            let cluster = cluster_of(&run);
+            let roles: Vec<_> = cluster.shards.iter().map(|shard| (shard.role, shard.joined)).collect();
+            let expected = [NodeRole::Master, NodeRole::Master, NodeRole::Replica, NodeRole::Replica];
+            assert_eq!(roles, expected[..rows].iter().map(|role| (*role, false)).collect::<Vec<_>>());
+            assert_eq!(cluster.imbalance.requests, imbalance, "{read_from:?}");
+        }
+    }
+
+    #[test]
+    fn a_replica_that_took_over_and_one_that_joined_are_told_apart() {
+        let mut run = Run::new(Keep::Figures).on_cluster(2);
+        run.plan.cluster.read_from = ReadFrom::Any;
+        let seen = run.measurement.cluster.as_mut().expect("it is a cluster");
+        (seen.nodes[0].slots, seen.nodes[2].slots) = (0, 8_192);
+        let node =
+            ClusterNode { name: "127.0.0.1:7005".to_owned(), slots: 0, is_replica: true, joined: true };
+        seen.nodes.push(node);
+        let cluster = cluster_of(&run);
+        let facts: Vec<_> =
+            cluster.shards.iter().map(|shard| (shard.role, shard.joined, shard.slots_at_end)).collect();
+        let expected = [
+            (NodeRole::Master, false, 0),
+            (NodeRole::Master, false, 8_192),
+            (NodeRole::Replica, true, 8_192),
+            (NodeRole::Replica, false, 0),
+            (NodeRole::Replica, true, 0),
+        ];
+        assert_eq!(facts, expected);
     }
 
     #[test]

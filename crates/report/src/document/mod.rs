@@ -60,7 +60,9 @@ use crate::words::reason;
 pub use self::agents::{AgentsResult, DeviationResult, LossResult, MemberResult, MemberTrust};
 use self::asked::AskedRate;
 pub use self::cache::CacheResult;
-pub use self::cluster::{ClusterResult, ImbalanceResult, OutageResult, ShardResult, redirects_by_kind};
+pub use self::cluster::{
+    ClusterResult, ImbalanceResult, NodeRole, OutageResult, ShardResult, redirects_by_kind,
+};
 pub use self::connections::{ChurnResult, ConnectionsResult, RefusalResult, ServerConnectionsResult};
 pub use self::curve::{CurveDocument, CurveFit, CurveGoal, CurveLevel, CurveOverload, CurveRun, CurveSearch};
 pub use self::evidence::{

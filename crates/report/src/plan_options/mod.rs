@@ -123,6 +123,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("cluster.by_ip", "--cluster-ip", Form::Switch).beside_the_load(),
     option("cluster.rewrite", "--rewrite", Form::Rewrites).beside_the_load(),
     option("cluster.refresh_ns", "--cluster-refresh", Form::Time).beside_the_load(),
+    option("cluster.read_from", "--read-from", Form::Plain).or("primary"),
     option("protocol", "--protocol", Form::Plain),
     option("transport", "--udp", Form::Word("udp")),
     option("tls", "--tls", Form::Given),

@@ -116,7 +116,11 @@ fn clients(plan: &Plan, group: &Group) -> String {
     };
     let mut connections = counted(u64::from(group.clients), "connection");
     if plan.route.lanes(plan.servers.len()) > 1 {
-        connections += if plan.route == Route::Cluster { " to each master" } else { " to each server" };
+        connections += match (plan.route, plan.cluster.read_from.asks_replicas()) {
+            (Route::Cluster, false) => " to each master",
+            (Route::Cluster, true) => " to each node",
+            _ => " to each server",
+        };
     }
     format!("{connections}, {depth}, {load}, {}", counted(u64::from(plan.engine.threads), "thread"))
 }

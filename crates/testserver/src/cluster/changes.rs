@@ -37,10 +37,13 @@ impl Cluster {
             }
             Change::Kill { node } => {
                 if !self.is_dead(node) {
+                    let is_replica = self.is_replica(node);
                     self.retire(node, Standing::Dead, stores, at);
                     self.died.push(node);
                     self.made.push(("kill", format!("node={}", node + 1)));
-                    self.plan(at.saturating_add(HANDOVER_NS), Change::TakeOver { node });
+                    if !is_replica {
+                        self.plan(at.saturating_add(HANDOVER_NS), Change::TakeOver { node });
+                    }
                 }
             }
             Change::TakeOver { node } => self.hand_over("take-over", node, stores, at),
@@ -80,7 +83,7 @@ impl Cluster {
         for Migration { slot, source, target, .. } in ended {
             let (winner, loser) = match self.standings[target] {
                 Standing::Serving => (target, source),
-                Standing::Demoted | Standing::Dead => (source, target),
+                Standing::Following(_) | Standing::Demoted | Standing::Dead => (source, target),
             };
             move_all(stores, loser, winner, at, |key| crc16::slot(key) == slot);
             self.owners[usize::from(slot)] = winner;
@@ -94,12 +97,28 @@ impl Cluster {
         self.end_migrations(stores, at, |migration| migration.source == node || migration.target == node);
     }
 
-    /// Gives the slots and the items of a node to the next one that serves slots. Where none does, it keeps them.
+    /// Gives the slots and the items of a node to its first replica, or else to the next node that serves slots. Where there is
+    /// neither, it keeps them.
     fn hand_over(&mut self, word: &'static str, node: usize, stores: &mut [Store], at: Nanos) {
-        let Some(target) = self.next_serving(node) else { return };
+        let replica = self.replicas_of(node).next();
+        let Some(target) = replica.or_else(|| self.next_serving(node)) else { return };
+        if replica.is_some() {
+            self.promote(target, node);
+        }
         self.owners.iter_mut().filter(|owner| **owner == node).for_each(|owner| *owner = target);
         move_all(stores, node, target, at, |_| true);
         self.made.push((word, format!("from={} to={}", node + 1, target + 1)));
+    }
+
+    /// Lets a replica take the place of its master, and the others follow it. A master that is alive does so too.
+    fn promote(&mut self, replica: usize, master: usize) {
+        self.standings[replica] = Standing::Serving;
+        for (node, standing) in self.standings.iter_mut().enumerate() {
+            let follows = *standing == Standing::Following(master);
+            if follows || node == master && *standing == Standing::Demoted {
+                *standing = Standing::Following(replica);
+            }
+        }
     }
 
     /// The next node after this one that serves slots.

@@ -10,6 +10,8 @@ pub const CLUSTER_NODES_MAX: u32 = 64;
 pub struct ClusterConfig {
     /// Addresses of the nodes, at least one and at most [`CLUSTER_NODES_MAX`].
     pub nodes: Vec<NodeAddress>,
+    /// Number of the first nodes that own slots at the start, at least one. The others are replicas of them in turn.
+    pub masters: usize,
     /// Form in which the nodes are named.
     pub endpoint: Endpoint,
     /// Changes of the cluster, with their times after its start. Their nodes exist.
@@ -51,14 +53,15 @@ pub enum ClusterFault {
         /// Time at which the migration begins, in nanoseconds.
         at_ns: Nanos,
     },
-    /// A node gives all its slots to the next one, and serves none any more.
+    /// A node gives all its slots to its first replica, whose replica it becomes; without one, to the next node, and serves none any
+    /// more.
     Demote {
         /// Number of the node.
         node: usize,
         /// Time of the change, in nanoseconds.
         at_ns: Nanos,
     },
-    /// A node dies; a second later the next one has its slots and its items.
+    /// A node dies. A second later its first replica, or without one the next node, has its slots and its items.
     Kill {
         /// Number of the node.
         node: usize,

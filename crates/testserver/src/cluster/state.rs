@@ -12,6 +12,8 @@ use super::config::{ClusterConfig, Endpoint, NodeAddress};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Serving,
+    /// The node answers reads from the items of this one.
+    Following(usize),
     Demoted,
     Dead,
 }
@@ -40,12 +42,16 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// A cluster that starts at `now`.
     pub(crate) fn new(config: ClusterConfig, now: Nanos) -> Cluster {
-        let names: Vec<String> =
-            config.nodes.iter().map(|node| format!("{}:{}", node.ip, node.port)).collect();
-        let deal = crc16::Deal::new(&names);
+        let masters = config.masters;
+        let names = config.nodes[..masters].iter().map(|node| format!("{}:{}", node.ip, node.port));
+        let deal = crc16::Deal::new(&names.collect::<Vec<String>>());
+        let standing = |node: usize| match node < masters {
+            true => Standing::Serving,
+            false => Standing::Following((node - masters) % masters),
+        };
         let agenda = agenda(&config.faults, now);
         Cluster {
-            standings: vec![Standing::Serving; config.nodes.len()],
+            standings: (0..config.nodes.len()).map(standing).collect(),
             addresses: config.nodes,
             endpoint: config.endpoint,
             owners: (0..SLOTS as u16).map(|slot| deal.owner(slot)).collect(),
@@ -83,6 +89,25 @@ impl Cluster {
         self.standings[node] == Standing::Dead
     }
 
+    /// The node whose items a node answers from: its master, or itself.
+    pub(crate) fn source_of(&self, node: usize) -> usize {
+        match self.standings[node] {
+            Standing::Following(master) => master,
+            Standing::Serving | Standing::Demoted | Standing::Dead => node,
+        }
+    }
+
+    /// Whether the node is a replica.
+    pub(crate) fn is_replica(&self, node: usize) -> bool {
+        self.source_of(node) != node
+    }
+
+    /// The replicas of a node.
+    pub(crate) fn replicas_of(&self, node: usize) -> impl ExactSizeIterator<Item = usize> + use<> {
+        let is_its = |other: &usize| self.standings[*other] == Standing::Following(node);
+        (0..self.nodes()).filter(is_its).collect::<Vec<usize>>().into_iter()
+    }
+
     /// Whether the cluster serves keys at all.
     pub(crate) fn is_up(&self) -> bool {
         self.downs == 0
@@ -113,12 +138,13 @@ impl Cluster {
         ranges.collect()
     }
 
-    /// The error for a command with these keys, where the node does not carry it out.
+    /// The error for a command with these keys, where the node does not carry it out. `reads`: the connection has said READONLY, and the
+    /// command is a read.
     pub(crate) fn refusal<'k>(
         &self,
         node: usize,
         keys: impl Iterator<Item = &'k [u8]> + Clone,
-        is_asking: bool,
+        (is_asking, reads): (bool, bool),
         mut is_present: impl FnMut(&[u8]) -> bool,
     ) -> Option<String> {
         let slot = crc16::slot(keys.clone().next()?);
@@ -133,7 +159,8 @@ impl Cluster {
             migration.slot == slot && (migration.source == node || is_asking && migration.target == node)
         });
         let Some(migration) = migration else {
-            return (owner != node).then(|| format!("MOVED {slot} {}", self.place(owner)));
+            let is_served = owner == node || reads && self.source_of(node) == owner;
+            return (!is_served).then(|| format!("MOVED {slot} {}", self.place(owner)));
         };
         let count = keys.clone().count();
         let present = keys.filter(|key| is_present(key)).count();

@@ -17,9 +17,19 @@ struct Fleet {
 
 impl Fleet {
     fn new(nodes: u16, endpoint: Endpoint, faults: Vec<ClusterFault>) -> Fleet {
+        Fleet::with_replicas((nodes, 0), endpoint, faults)
+    }
+
+    /// A fleet of so many masters with so many replicas each.
+    fn with_replicas(
+        (masters, replicas): (u16, u16),
+        endpoint: Endpoint,
+        faults: Vec<ClusterFault>,
+    ) -> Fleet {
+        let nodes = masters * (1 + replicas);
         let addresses =
             (1..=nodes).map(|node| NodeAddress { ip: "127.0.0.1".to_owned(), port: 7_000 + node });
-        let cluster = ClusterConfig { nodes: addresses.collect(), endpoint, faults };
+        let cluster = ClusterConfig { nodes: addresses.collect(), masters: masters.into(), endpoint, faults };
         let mut server = Server::new(
             ServerConfig {
                 dialect: Dialect::Resp,
@@ -85,6 +95,89 @@ fn a_node_serves_its_own_slots_and_names_the_owners_of_others() {
         (0, 1, "CLUSTER COUNTKEYSINSLOT 3300", ":2"),
         (0, 1, "CLUSTER COUNTKEYSINSLOT 16384", "-ERR value is not an integer or out of range"),
     ]);
+}
+
+#[test]
+fn a_replica_answers_reads_of_its_masters_slots_after_readonly() {
+    Fleet::with_replicas((3, 1), Endpoint::Ip, Vec::new()).play(&[
+        (0, 3, "SET a 1", "+OK"),
+        (0, 6, "GET a", "-MOVED 15495 127.0.0.1:7003"),
+        (0, 6, "READONLY", "+OK"),
+        (0, 6, "GET a", "$1 1"),
+        (0, 6, "MGET a {a}2", "*2 $1 1 $-1"),
+        (0, 6, "TTL a", ":-1"),
+        (0, 6, "GET b", "-MOVED 3300 127.0.0.1:7001"),
+        (0, 6, "SET a 2", "-MOVED 15495 127.0.0.1:7003"),
+        (0, 6, "GETEX a", "-MOVED 15495 127.0.0.1:7003"),
+        (0, 6, "DEL a", "-MOVED 15495 127.0.0.1:7003"),
+        (0, 6, "FLUSHALL", "-READONLY You can't write against a read only replica."),
+        (0, 6, "DBSIZE", ":1"),
+        (0, 3, "SET a 3", "+OK"),
+        (0, 6, "GET a", "$1 3"),
+        (0, 6, "READWRITE", "+OK"),
+        (0, 6, "GET a", "-MOVED 15495 127.0.0.1:7003"),
+        // On a master it changes nothing.
+        (0, 3, "READONLY", "+OK"),
+        (0, 3, "SET a 4", "+OK"),
+        (0, 3, "GET b", "-MOVED 3300 127.0.0.1:7001"),
+    ]);
+}
+
+#[test]
+fn a_replica_counts_for_itself_and_is_listed_behind_its_master() {
+    let mut fleet = Fleet::with_replicas((1, 2), Endpoint::Ip, Vec::new());
+    let node = |node: u16| format!("*4 $9 127.0.0.1 :{} $40 {node:040} *0", 7_000 + node);
+    let expected = format!("*1 *5 :0 :16383 {} {} {}", node(1), node(2), node(3));
+    fleet.play(&[
+        (0, 2, "CLUSTER SLOTS", &expected),
+        (0, 1, "SET a 1", "+OK"),
+        (0, 2, "READONLY", "+OK"),
+        (0, 2, "GET a", "$1 1"),
+        (0, 2, "GET b", "$-1"),
+    ]);
+    for (node, hits, misses) in [(1, 0, 0), (2, 1, 1), (3, 0, 0)] {
+        let info = fleet.say(node, "INFO stats", 0);
+        let expected = format!("keyspace_hits:{hits}\r\nkeyspace_misses:{misses}\r\n");
+        assert!(info.contains(&expected), "{node}: {info}");
+    }
+    let (master, replica) = (fleet.say(1, "HELLO 3", 0), fleet.say(2, "HELLO 3", 0));
+    assert!(master.contains("role\r\n$6\r\nmaster") && replica.contains("role\r\n$7\r\nreplica"));
+}
+
+#[test]
+fn the_replica_of_a_node_that_goes_takes_its_place() {
+    for (fault, at) in [
+        (ClusterFault::Demote { node: 2, at_ns: SECOND }, SECOND),
+        (ClusterFault::Kill { node: 2, at_ns: SECOND }, 2 * SECOND),
+    ] {
+        let is_alive = matches!(fault, ClusterFault::Demote { .. });
+        let mut fleet = Fleet::with_replicas((3, 2), Endpoint::Ip, vec![fault]);
+        fleet.play(&[
+            (0, 3, "SET a 1", "+OK"),
+            (0, 9, "READONLY", "+OK"),
+            (SECOND - 1, 6, "GET a", "-MOVED 15495 127.0.0.1:7003"),
+            // Its first replica is the sixth node, and its second one the ninth.
+            (at, 6, "SET a 2", "+OK"),
+            (at, 9, "GET a", "$1 2"),
+            (at, 1, "GET a", "-MOVED 15495 127.0.0.1:7006"),
+            (at, 9, "SET a 3", "-MOVED 15495 127.0.0.1:7006"),
+        ]);
+        if is_alive {
+            fleet.play(&[(at, 3, "READONLY", "+OK"), (at, 3, "GET a", "$1 2")]);
+        }
+        let slots = fleet.say(1, "CLUSTER SLOTS", at);
+        assert_eq!(slots.contains(":7003\r\n"), is_alive, "{slots}");
+    }
+}
+
+#[test]
+fn a_replica_that_dies_is_listed_no_more_and_moves_nothing() {
+    let kill = ClusterFault::Kill { node: 5, at_ns: SECOND };
+    let mut fleet = Fleet::with_replicas((3, 1), Endpoint::Ip, vec![kill]);
+    fleet.play(&[(0, 3, "SET a 1", "+OK"), (SECOND, 3, "GET a", "$1 1")]);
+    assert!(!fleet.say(1, "CLUSTER SLOTS", SECOND).contains(":7006\r\n"));
+    fleet.play(&[(SECOND, 6, "PING", ""), (3 * SECOND, 3, "GET a", "$1 1"), (3 * SECOND, 1, "DBSIZE", ":0")]);
+    assert_eq!((fleet.server.take_died(), fleet.server.next_change()), (vec![5], NEVER));
 }
 
 #[test]

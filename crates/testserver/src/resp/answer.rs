@@ -36,7 +36,8 @@ pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &m
     if let Some(cluster) = context.cluster {
         let (node, now, store) = (context.session.node, context.now, &mut *context.store);
         let is_present = |key: &[u8]| store.peek(key, now).is_some();
-        if let Some(refusal) = cluster.refusal(node, command.keys(words), is_asking, is_present) {
+        let reads = context.session.is_readonly && command.reads();
+        if let Some(refusal) = cluster.refusal(node, command.keys(words), (is_asking, reads), is_present) {
             return error(&refusal, reply);
         }
     }

@@ -24,8 +24,13 @@ pub(super) fn asking(call: &mut Call<'_, '_, '_>) {
     accept_in_cluster(call);
 }
 
-/// Answers READONLY and READWRITE, which change nothing where there are no replicas.
-pub(super) fn accept_in_cluster(call: &mut Call<'_, '_, '_>) {
+/// Answers READONLY and READWRITE, which say whether a replica may answer the reads of the connection.
+pub(super) fn read_only(call: &mut Call<'_, '_, '_>, is_readonly: bool) {
+    call.context.session.is_readonly = is_readonly;
+    accept_in_cluster(call);
+}
+
+fn accept_in_cluster(call: &mut Call<'_, '_, '_>) {
     if call.context.cluster.is_some() { call.ok() } else { call.error(DISABLED) }
 }
 
@@ -33,26 +38,33 @@ fn slots(call: &mut Call<'_, '_, '_>, cluster: &Cluster) {
     let ranges = cluster.ranges();
     call.head(b'*', ranges.len());
     for (first, last, owner) in ranges {
-        let address = cluster.address(owner);
-        call.head(b'*', 3);
+        let replicas = cluster.replicas_of(owner);
+        call.head(b'*', 3 + replicas.len());
         call.integer(first as i64);
         call.integer(last as i64);
-        call.head(b'*', 4);
-        match cluster.endpoint() {
-            Endpoint::Ip => call.bulk(address.ip.as_bytes()),
-            Endpoint::Name(name) => call.bulk(name.as_bytes()),
-            Endpoint::Unset => call.bulk(b"?"),
-            Endpoint::Empty => call.bulk(b""),
-            Endpoint::Null => call.null(),
-        }
-        call.integer(address.port.into());
-        call.bulk(cluster.id(owner).as_bytes());
-        if *cluster.endpoint() == Endpoint::Ip {
-            call.map(0);
-        } else {
-            call.map(1);
-            call.pairs(&[("ip", &address.ip)]);
-        }
+        node(call, cluster, owner);
+        replicas.for_each(|replica| node(call, cluster, replica));
+    }
+}
+
+/// Writes a node as CLUSTER SLOTS lists it.
+fn node(call: &mut Call<'_, '_, '_>, cluster: &Cluster, node: usize) {
+    let address = cluster.address(node);
+    call.head(b'*', 4);
+    match cluster.endpoint() {
+        Endpoint::Ip => call.bulk(address.ip.as_bytes()),
+        Endpoint::Name(name) => call.bulk(name.as_bytes()),
+        Endpoint::Unset => call.bulk(b"?"),
+        Endpoint::Empty => call.bulk(b""),
+        Endpoint::Null => call.null(),
+    }
+    call.integer(address.port.into());
+    call.bulk(cluster.id(node).as_bytes());
+    if *cluster.endpoint() == Endpoint::Ip {
+        call.map(0);
+    } else {
+        call.map(1);
+        call.pairs(&[("ip", &address.ip)]);
     }
 }
 

@@ -76,8 +76,8 @@ const COMMANDS: &[RespCommand] = &[
     command("ping", -1, None, connection::ping),
     command("pttl", 2, First, |call| keys::remaining(call, MILLISECOND)),
     command("quit", -1, None, connection::quit),
-    command("readonly", 1, None, cluster::accept_in_cluster),
-    command("readwrite", 1, None, cluster::accept_in_cluster),
+    command("readonly", 1, None, |call| cluster::read_only(call, true)),
+    command("readwrite", 1, None, |call| cluster::read_only(call, false)),
     command("select", 2, None, connection::select),
     command("setex", 4, First, strings::setex),
     command("setnx", 3, First, strings::setnx),
@@ -100,6 +100,14 @@ impl RespCommand {
             at_least => words >= at_least.unsigned_abs() as usize,
         }
     }
+
+    /// Whether the command reads keys and changes nothing.
+    pub(super) fn reads(&self) -> bool {
+        const READS: [&str; 9] =
+            ["exists", "get", "hget", "hgetall", "mget", "pttl", "strlen", "ttl", "type"];
+        READS.contains(&self.name)
+    }
+
     /// The keys among the words of a call.
     pub(super) fn keys<'w>(&self, words: Keys<'w>) -> impl Iterator<Item = &'w [u8]> + Clone + use<'w> {
         let count = words.count();

@@ -83,7 +83,7 @@ pub(super) fn hello(call: &mut Call<'_, '_, '_>) {
     call.integer(if resp3 { 3 } else { 2 });
     call.bulk(b"id");
     call.integer(call.context.session.connection as i64);
-    call.pairs(&[("mode", mode(call.context)), ("role", "master")]);
+    call.pairs(&[("mode", mode(call.context)), ("role", role(call.context))]);
     call.bulk(b"modules");
     call.head(b'*', 0);
 }
@@ -91,6 +91,12 @@ pub(super) fn hello(call: &mut Call<'_, '_, '_>) {
 /// Mode of the server, as Redis names it.
 fn mode(context: &Context<'_>) -> &'static str {
     if context.cluster.is_some() { "cluster" } else { "standalone" }
+}
+
+/// Role of the node that the connection is to, as Redis names it.
+fn role(context: &Context<'_>) -> &'static str {
+    let is_replica = context.cluster.is_some_and(|cluster| cluster.is_replica(context.session.node));
+    if is_replica { "replica" } else { "master" }
 }
 
 pub(super) fn select(call: &mut Call<'_, '_, '_>) {
@@ -133,6 +139,9 @@ pub(super) fn dbsize(call: &mut Call<'_, '_, '_>) {
 }
 
 pub(super) fn flush(call: &mut Call<'_, '_, '_>) {
+    if role(call.context) == "replica" {
+        return call.error("READONLY You can't write against a read only replica.");
+    }
     call.context.store.flush(0, call.context.now);
     call.ok();
 }

@@ -16,6 +16,7 @@ crate::words! {
         RewriteFrom = "cluster.rewrite[].from",
         RewriteTo = "cluster.rewrite[].to",
         ClusterRefresh = "cluster.refresh_ns",
+        ReadFrom = "cluster.read_from",
         Transport = "transport",
         Seed = "seed",
         Interval = "interval_ns",

@@ -74,7 +74,9 @@ pub fn cluster(plan: &Plan) -> Result<(), Invalid> {
         refuse_if(options.redirects != own.redirects, Field::Redirects, options.redirects, expected)?;
         refuse_if(options.by_ip, Field::ByIp, "", expected)?;
         refuse_if(!options.rewrite.is_empty(), Field::Rewrites, "", expected)?;
-        return refuse_if(options.refresh_ns.is_some(), Field::ClusterRefresh, "", expected);
+        refuse_if(options.refresh_ns.is_some(), Field::ClusterRefresh, "", expected)?;
+        let read_from = options.read_from;
+        return refuse_if(read_from != own.read_from, Field::ReadFrom, read_from.name(), expected);
     }
     within(Field::Redirects, options.redirects.into(), 0, REDIRECTS_MAX)?;
     if let Some(refresh_ns) = options.refresh_ns {

@@ -14,11 +14,32 @@ const PLACES: [(&[u8], Part); 3] =
 const UNSUITABLE: [&str; 9] =
     ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "MONITOR", "SYNC", "PSYNC", "HELLO", "QUIT", "RESET"];
 
+/// Commands with keys that are reads by the flags of Redis 8 (COMMAND: `readonly`).
+#[rustfmt::skip]
+const READS: [&str; 81] = [
+    "BITCOUNT", "BITFIELD_RO", "BITPOS", "DUMP", "EVAL_RO", "EVALSHA_RO", "EXISTS", "EXPIRETIME", "FCALL_RO", "GEODIST",
+    "GEOHASH", "GEOPOS", "GEORADIUS_RO", "GEORADIUSBYMEMBER_RO", "GEOSEARCH", "GET", "GETBIT", "GETRANGE", "HEXISTS",
+    "HEXPIRETIME", "HGET", "HGETALL", "HKEYS", "HLEN", "HMGET", "HPEXPIRETIME", "HPTTL", "HRANDFIELD", "HSCAN", "HSTRLEN",
+    "HTTL", "HVALS", "LCS", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET", "PEXPIRETIME", "PFCOUNT", "PTTL", "SCARD", "SDIFF",
+    "SINTER", "SINTERCARD", "SISMEMBER", "SMEMBERS", "SMISMEMBER", "SORT_RO", "SRANDMEMBER", "SSCAN", "STRLEN", "SUBSTR",
+    "SUNION", "TOUCH", "TTL", "TYPE", "XLEN", "XPENDING", "XRANGE", "XREAD", "XREVRANGE", "ZCARD", "ZCOUNT", "ZDIFF",
+    "ZINTER", "ZINTERCARD", "ZLEXCOUNT", "ZMSCORE", "ZRANDMEMBER", "ZRANGE", "ZRANGEBYLEX", "ZRANGEBYSCORE", "ZRANK",
+    "ZREVRANGE", "ZREVRANGEBYLEX", "ZREVRANGEBYSCORE", "ZREVRANK", "ZSCAN", "ZSCORE", "ZUNION",
+];
+
+/// Commands whose second word decides whether they are reads, with those second words.
+const READS_BY_SECOND_WORD: [(&str, &[&str]); 3] = [
+    ("MEMORY", &["USAGE"]),
+    ("OBJECT", &["ENCODING", "FREQ", "IDLETIME", "REFCOUNT"]),
+    ("XINFO", &["CONSUMERS", "GROUPS", "STREAM"]),
+];
+
 /// A command, ready to be written for any request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// The words, as they are on the wire.
     pieces: Vec<Piece>,
+    reads: bool,
 }
 
 /// A piece of a command.
@@ -98,7 +119,13 @@ impl Template {
         if let Some(unsuitable) = unsuitable(name, words.get(1)) {
             return Err(TemplateError::Unsuitable(unsuitable));
         }
-        Ok(Template { pieces: pieces_of(words) })
+        let reads = is_read(name, words.get(1));
+        Ok(Template { pieces: pieces_of(words), reads })
+    }
+
+    /// Whether the command is a read by the flags that Redis gives it, so that a replica answers it.
+    pub fn reads(&self) -> bool {
+        self.reads
     }
 
     /// Writes the command for a request.
@@ -141,6 +168,19 @@ fn push_word(parts: &[Part], key: &[u8], op: &Op<'_>, out: &mut Outbox) {
         }
     }
     out.push(b"\r\n");
+}
+
+/// Whether a command is a read by the flags of Redis 8.
+fn is_read(name: &[u8], second: Option<&Vec<Part>>) -> bool {
+    let is = |word: &&str| name.eq_ignore_ascii_case(word.as_bytes());
+    let is_second = |words: &[&str]| match second.map(Vec::as_slice) {
+        Some([Part::Text(word)]) => words.iter().any(|name| word.eq_ignore_ascii_case(name.as_bytes())),
+        _ => false,
+    };
+    match READS_BY_SECOND_WORD.iter().find(|(first, _)| is(first)) {
+        Some((_, seconds)) => is_second(seconds),
+        None => READS.iter().any(is),
+    }
 }
 
 /// The name of the command, where it is one that cannot be measured.
@@ -296,6 +336,35 @@ mod tests {
             ("GET __init", "*2\r\n$3\r\nGET\r\n$6\r\n__init\r\n"),
         ] {
             assert_eq!(written(text).as_deref(), Ok(wire), "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_are_known_by_the_flags_of_redis() {
+        let reads = |text: &str| Template::parse(text).expect("a command").reads();
+        for text in [
+            "GET __key__",
+            "zrange __key__ 0 -1",
+            "TOUCH __key__",
+            "OBJECT encoding __key__",
+            "SORT_RO __key__",
+            "XREAD COUNT 1 STREAMS __key__ 0",
+        ] {
+            assert!(reads(text), "{text}");
+        }
+        for text in [
+            "GETEX __key__",
+            "GETDEL __key__",
+            "SORT __key__",
+            "BITFIELD __key__ GET u8 0",
+            "BLPOP __key__ 1",
+            "EVAL 'return 1' 1 __key__",
+            "OBJECT FREEZE __key__",
+            "OBJECT __key__",
+            "OBJECT",
+            "PING",
+        ] {
+            assert!(!reads(text), "{text}");
         }
     }
 

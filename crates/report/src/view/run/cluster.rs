@@ -41,8 +41,13 @@ pub(super) fn lines(document: &Document) -> Vec<Line> {
 
 /// The nodes that owned slots at the start, with their unevenness, and those that joined.
 fn shards_words(cluster: &ClusterResult) -> String {
-    let joined = cluster.shards.iter().filter(|shard| shard.joined && shard.slots_at_end > 0).count();
-    let mut words = counted((cluster.shards.iter().filter(|shard| !shard.joined).count()) as u64, "shard");
+    let count =
+        |is_one: fn(&ShardResult) -> bool| cluster.shards.iter().filter(|shard| is_one(shard)).count() as u64;
+    let mut words = counted(count(|shard| shard.slots > 0), "shard");
+    let replicas = count(ShardResult::is_replica);
+    if replicas > 0 {
+        words += &format!(" and {} for reads", counted(replicas, "replica"));
+    }
     match cluster.imbalance.requests {
         None => {}
         Some(most) if most > OUT_OF_BALANCE => {
@@ -52,15 +57,16 @@ fn shards_words(cluster: &ClusterResult) -> String {
         Some(_) => words += ", even",
     }
     words += &slots_words(cluster).unwrap_or_default();
+    let joined = count(|shard| shard.joined && shard.slots_at_end > 0);
     if joined > 0 {
-        words += &format!(", {} joined or took over", counted(joined as u64, "node"));
+        words += &format!(", {} joined or took over", counted(joined, "node"));
     }
     words
 }
 
 /// The unevenness of the slots, from which that of the requests may follow; `None` where they are as even as they can be.
 fn slots_words(cluster: &ClusterResult) -> Option<String> {
-    let slots = cluster.shards.iter().filter(|shard| !shard.joined).map(|shard| f64::from(shard.slots));
+    let slots = cluster.shards.iter().filter(|shard| shard.slots > 0).map(|shard| f64::from(shard.slots));
     let (count, all, most) = slots
         .fold((0.0, 0.0, 0.0_f64), |(count, all, most), slots| (count + 1.0, all + slots, most.max(slots)));
     let over = most * count / all - 1.0;
@@ -171,6 +177,8 @@ pub(crate) fn outages_of(document: &Document) -> Option<Table> {
 }
 
 fn shards(cluster: &ClusterResult) -> Option<Table> {
+    let has_replicas = cluster.shards.iter().any(ShardResult::is_replica);
+    let role = |shard: &ShardResult| has_replicas.then(|| shard.role.name().to_owned());
     let row = |shard: &ShardResult| {
         let times = &shard.service_us;
         let time = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), cells::time);
@@ -184,7 +192,7 @@ fn shards(cluster: &ClusterResult) -> Option<Table> {
                 format!("{} to {}", grouped(u64::from(shard.slots)), grouped(u64::from(shard.slots_at_end)))
             }
         };
-        vec![
+        let figures = [
             slots,
             count(shard.requests),
             share(shard.share),
@@ -192,11 +200,12 @@ fn shards(cluster: &ClusterResult) -> Option<Table> {
             time(times.p50),
             time(times.p99),
             count(shard.errors),
-        ]
+        ];
+        role(shard).into_iter().chain(figures).collect()
     };
-    let names = ["slots", "requests", "share", "of slots", "p50", "p99", "errors"];
+    let names = ["role", "slots", "requests", "share", "of slots", "p50", "p99", "errors"];
     let rows = cluster.shards.iter().map(|shard| (shard.node.clone(), row(shard)));
-    table("shard, service", &names, rows)
+    table("shard, service", &names[usize::from(!has_replicas)..], rows)
 }
 
 fn outages(cluster: &ClusterResult) -> Option<Table> {
@@ -242,7 +251,9 @@ fn table(
 
 #[cfg(test)]
 mod tests {
+    use pummel_logic::plan::ReadFrom;
     use pummel_measure::measurement::Keep;
+    use pummel_measure::parts::ServerRecord;
 
     use super::*;
     use crate::example::{self, Run};
@@ -271,6 +282,31 @@ mod tests {
         let all = text::run(&document, Detail::Screen, Paper::default());
         let told = "Servers  127.0.0.1:7001 got 66.9 % of the requests (mean 50.0 %)";
         assert!(all.contains(told), "replicas are asked nothing and count for no mean: {all}");
+    }
+
+    #[test]
+    fn replicas_that_serve_reads_are_counted_and_have_their_role_in_the_table() {
+        let mut run = Run::new(Keep::Figures).on_cluster(2);
+        run.plan.cluster.read_from = ReadFrom::Any;
+        let mut record = ServerRecord::default();
+        (0..1_000).for_each(|_| record.record(false, Some(40_000)));
+        run.measurement.side_times.servers.extend([record.clone(), record]);
+        let document = run.document(Clone::clone);
+        assert_eq!(
+            words_of(&document),
+            ["Cluster 2 shards and 2 replicas for reads, even to 1 %; no redirects"]
+        );
+        let all = text::run(&document, Detail::Everything, Paper::default());
+        assert!(all.contains("10 connections to each node"), "{all}");
+        for line in [
+            "shard, service    role   slots requests   share of slots     p50     p99  errors",
+            "127.0.0.1:7002  master   8,192    1,000  50.0 %   50.0 % 81.9 us  129 us       0",
+            "127.0.0.1:7004 replica       0    1,000  50.0 %        - 41.0 us 41.0 us       0",
+        ] {
+            assert!(all.lines().any(|own| own == line), "{line}: {all}");
+        }
+        let page = String::from_utf8(page::of_run(&document, &PageOptions::default())).expect("text");
+        assert!(page.contains("<td>replica</td>"), "{page}");
     }
 
     #[test]

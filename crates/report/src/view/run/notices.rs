@@ -10,7 +10,9 @@ use super::cluster;
 use super::counts::{OUT_OF_BALANCE, faults, is_load, sum};
 use super::headline::{Headline, Word};
 use super::result::wrong;
-use crate::document::{Document, FailOnAnswer, GoalOutcome, IntervalResult, ServerRequestsResult};
+use crate::document::{
+    Document, FailOnAnswer, GoalOutcome, IntervalResult, ServerRequestsResult, ShardResult,
+};
 use crate::view::cells::{interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
 use crate::visible::cut_name;
@@ -339,11 +341,13 @@ fn servers(document: &Document) -> Vec<Line> {
     if text.is_empty() { Vec::new() } else { vec![Line::new("Servers", Text::plain(text))] }
 }
 
-/// Whether a server was to have its part of the requests in the whole run. Of a cluster's nodes those are the ones with slots at
-/// the start: replicas are asked nothing.
+/// Whether a server was to have its part of the requests in the whole run. Of a cluster's nodes those are the ones that were to serve
+/// reads.
 fn serves(document: &Document, server: &ServerRequestsResult) -> bool {
     document.cluster.as_ref().is_none_or(|cluster| {
-        cluster.shards.iter().any(|shard| !shard.joined && shard.node == server.address)
+        let is_it = |shard: &&ShardResult| shard.node == server.address;
+        let read_from = document.plan.cluster.read_from;
+        cluster.shards.iter().find(is_it).is_some_and(|shard| shard.was_to_serve_reads(read_from))
     })
 }
 

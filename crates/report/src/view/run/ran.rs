@@ -205,7 +205,11 @@ pub(in crate::view) fn from(plan: &Plan, group: &Group, agents: usize) -> String
         Depth::Unlimited => words += " of unlimited depth",
     }
     if plan.route.lanes(plan.servers.len()) > 1 {
-        words += if plan.route == Route::Cluster { " to each master" } else { " to each" };
+        words += match (plan.route, plan.cluster.read_from.asks_replicas()) {
+            (Route::Cluster, false) => " to each master",
+            (Route::Cluster, true) => " to each node",
+            _ => " to each",
+        };
     }
     // The servers are called a cluster already.
     if !matches!(plan.route, Route::All | Route::Cluster) {
