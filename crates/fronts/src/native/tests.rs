@@ -169,6 +169,7 @@ fn the_default_of_a_row_is_that_of_a_plan_of_which_nothing_is_said() {
         let others = match row.flag {
             "--fill" => "--read-through",
             "--min-time" => "--until p99:2%",
+            "--settle" => "--verify --audit",
             _ => "",
         };
         let given = plan_of(&format!("run -s a {others} {} {}", row.flag, row.default));
@@ -457,7 +458,7 @@ fn an_audit_is_refused_where_it_could_not_tell_what_was_lost() {
             "'--audit' is not accepted: expected records that do not expire (--ttl 0)",
         ),
         (
-            "--verify --audit=strict --mix get:1,incr:1",
+            "--verify --audit=strict --mix get:1,delete:1",
             "invalid value 'strict' for '--audit': expected operations",
         ),
         ("--verify --audit --noreply", "expected writes that are answered"),
