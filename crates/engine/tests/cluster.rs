@@ -12,8 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pummel_engine::run::{Run, Watch};
+use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Data, Depth, Group, Load, Mix, Phase, Plan, Protocol, ReadFrom, Route, Stop, Work,
+    Arrivals, Audit, Data, Depth, Group, Load, Mix, Pause, Phase, Plan, Protocol, ReadFrom, Route, Stop, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
@@ -272,6 +273,29 @@ impl Cluster {
         });
     }
 
+    /// Starts a node again that was killed, and waits until all are well.
+    fn restart(&mut self, place: usize) {
+        let node = &mut self.nodes[place];
+        let _ = node.child.wait();
+        until("the node starts again", || match Node::spawn(node.port, node.bus_port, &node.directory) {
+            Some(child) => {
+                node.child = child;
+                true
+            }
+            None => false,
+        });
+        self.await_well();
+    }
+
+    /// Keys of these nodes.
+    fn keys(&self, places: &[usize]) -> i64 {
+        let of = |place: &usize| match self.nodes[*place].ask(&["DBSIZE"]) {
+            Ok(Reply::Number(keys)) => keys,
+            other => panic!("{other:?} is no number of keys"),
+        };
+        places.iter().map(of).sum()
+    }
+
     /// The places of the masters of `count` shards, by their first slots.
     fn masters(&self) -> Vec<usize> {
         let mut ranges = self.ranges(&self.nodes[0]);
@@ -403,6 +427,24 @@ fn plan(cluster: &Cluster, seconds: u64, timeout_ns: Nanos) -> Plan {
     }
 }
 
+/// The plan on two threads, behind which every key is read back after a pause.
+fn audited(mut plan: Plan, settle_ns: Nanos) -> Plan {
+    plan.engine.threads = 2;
+    let mut add = |name: &str, work, time_ns| {
+        let stop = Stop { time_ns, ..Stop::default() };
+        plan.phases.push(Phase { name: name.to_owned(), work, stop, recorded: false });
+    };
+    add("settle", Work::Pause(Pause { until_ns: 0, for_ns: settle_ns }), None);
+    add("audit", Work::Audit(Audit { depth: 16 }), Some(30 * SECOND));
+    plan
+}
+
+/// Asserts that every key was read back, and that no acknowledged write was lost.
+fn assert_nothing_lost(measurement: &Measurement, what: &str) {
+    let audit = measurement.audit.as_ref().expect("it was audited");
+    assert_eq!((audit.written, audit.unread(), audit.counts.lost()), (2_000, 0, 0), "{what}: {audit:?}");
+}
+
 /// Runs a plan while `meanwhile` changes the cluster, a second after the start.
 fn run(plan: Plan, meanwhile: impl FnOnce() + Send) -> Measurement {
     let plan = plan.validate().expect("the plan is valid");
@@ -444,13 +486,15 @@ fn runs_survive_what_happens_to_a_cluster() {
     a_replica_takes_over(&cluster);
     a_master_dies_and_returns(&mut cluster);
     a_master_hangs(&cluster);
+    acknowledged_writes_are_lost(&mut cluster);
     a_node_joins(&mut cluster);
 }
 
 fn steady(cluster: &Cluster) {
     cluster.forget_counts();
-    let measurement = run(plan(cluster, 2, 5 * SECOND), || ());
+    let measurement = run(audited(plan(cluster, 2, 5 * SECOND), SECOND / 10), || ());
     assert_right(&measurement, "steady");
+    assert_nothing_lost(&measurement, "steady");
     assert!(measurement.counters.redirects.is_zero(), "{:?}", measurement.counters.redirects);
     let seen = measurement.cluster.expect("it is a cluster");
     assert_eq!((seen.nodes.len(), seen.shards.len(), seen.generations), (6, 3, 1));
@@ -515,10 +559,11 @@ fn slots_move(cluster: &Cluster) {
     let masters = cluster.masters();
     let slots = cluster.slots_of(masters[0], 60);
     cluster.forget_counts();
-    let measurement = run(plan(cluster, 5, 10 * SECOND), || {
+    let measurement = run(audited(plan(cluster, 5, 10 * SECOND), SECOND / 10), || {
         slots.iter().for_each(|slot| cluster.migrate(*slot, masters[0], masters[1]));
     });
     assert_right(&measurement, "slots that move");
+    assert_nothing_lost(&measurement, "slots that move");
     let redirects = measurement.counters.redirects;
     assert!(redirects.moved > 0, "{redirects:?}");
     let seen = ["MOVED", "ASK", "TRYAGAIN"].map(|kind| cluster.errors(kind));
@@ -596,6 +641,39 @@ fn key_of(slot: i64) -> String {
     let is_there =
         |number: &u64| i64::from(pummel_logic::cluster::slot_of(format!("p{number}").as_bytes())) == slot;
     format!("p{}", (0..10_000_000u64).find(is_there).expect("each slot has keys"))
+}
+
+/// A replica that was stopped while its master took writes is promoted without most of them.
+fn acknowledged_writes_are_lost(cluster: &mut Cluster) {
+    const RECORDS: u64 = 40_000;
+    let masters = cluster.masters();
+    let (master, others) = (masters[0], &masters[1..]);
+    let replica = cluster.replica_of(master);
+    masters.iter().for_each(|place| drop(cluster.nodes[*place].tell(&["FLUSHALL"])));
+    let mut plan = audited(plan(cluster, 8, 30 * SECOND), SECOND);
+    plan.data = Data { records: RECORDS, value_size: Dist::Fixed(1_000.0), ..plan.data };
+    // Only the load stores, so that a key that is there has the write that was acknowledged.
+    plan.phases[1].work = Work::Mix(Mix::of(&[(Verb::Get, 1.0)]));
+    cluster.nodes[replica].signal("-STOP");
+    let measurement = run(plan, || {
+        until("the records are loaded", || cluster.keys(&masters) == RECORDS as i64);
+        cluster.nodes[master].signal("-KILL");
+        cluster.nodes[replica].signal("-CONT");
+    });
+    let audit = measurement.audit.as_ref().expect("it was audited");
+    let there = cluster.keys(others) + cluster.keys(&[replica]);
+    assert_eq!((audit.written, audit.unread(), audit.counts.older), (RECORDS, 0, 0), "{audit:?}");
+    assert!(audit.counts.missing > 0, "{audit:?}");
+    assert_eq!(audit.counts.missing as i64 + there, RECORDS as i64, "{audit:?}");
+    let seen = measurement.cluster.as_ref().expect("it is a cluster");
+    let shards: Vec<&str> = audit
+        .counts
+        .lost_by_shard
+        .keys()
+        .map(|shard| seen.nodes[usize::from(seen.shards[usize::from(*shard)].node)].name.as_str())
+        .collect();
+    assert_eq!(shards, [cluster.nodes[master].name()]);
+    cluster.restart(master);
 }
 
 fn a_node_joins(cluster: &mut Cluster) {

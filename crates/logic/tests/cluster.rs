@@ -130,7 +130,7 @@ impl Scene {
         let mut map = map_of(0);
         replicas.iter().for_each(|&replica| map.add_replica(0, replica));
         let view = self.maker.cluster_mut().expect("it is a cluster");
-        view.reads = ReadRule { from, command_reads: false };
+        view.reads = ReadRule { from, ..ReadRule::default() };
         view.renew(&map, &nodes());
         (0..NODES).for_each(|lane| assert!(!self.client.note_member(lane, true)));
     }

@@ -13,6 +13,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod agents;
+pub mod audit;
 pub mod calibration;
 pub mod certainty;
 pub mod churn;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::agents::Agents;
+use crate::audit::Audit;
 use crate::calibration::Calibrated;
 use crate::evidence::Evidence;
 use crate::evidence::provenance::Provenance;
@@ -110,6 +111,9 @@ pub struct Measurement {
     /// The cluster whose nodes were asked; `None` where the servers were no cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterSeen>,
+    /// The acknowledged writes that were read back; `None` where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<Audit>,
     /// Answers that were checked.
     pub verify: Verify,
     /// Errors that servers sent all the same for requests without a reply, in the whole run. Such a request is completed

@@ -13,7 +13,7 @@ pub fn begins_without_load(plan: &Plan) -> bool {
     let keeps = |mix: &Mix| mix.meta.is_nothing() && mix.ops.iter().all(|(verb, _)| *verb != Verb::Delete);
     let is_plain = |phase: &Phase| match &phase.work {
         Work::Mix(mix) => keeps(mix) && plan.changes.parts.iter().all(|part| keeps(&part.mix(mix))),
-        Work::Pause(_) => true,
+        Work::Pause(_) | Work::Audit(_) => true,
         Work::Load(_) | Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Delete(_) => false,
     };
     plan.phases.iter().all(is_plain)

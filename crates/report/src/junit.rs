@@ -118,6 +118,7 @@ fn asked(document: &Document) -> Vec<(String, Fate)> {
         (FailOn::Untrusted, "times may be believed"),
         (FailOn::Unsteady, "steady"),
         (FailOn::Overloaded, "not overloaded"),
+        (FailOn::Lost, "no acknowledged write lost"),
     ];
     let failures = document.failures();
     let case = |(on, name): (FailOn, &str)| {

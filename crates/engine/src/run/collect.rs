@@ -8,6 +8,7 @@ use pummel_logic::merge::Merge as _;
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::rows::{AskedRows, Lateness};
+use pummel_measure::audit::AuditCounts;
 use pummel_measure::completion::{Loaded, RunEnd, SilentServer, shortfall};
 use pummel_measure::connections::FirstTrouble;
 use pummel_measure::evidence::OurRequests;
@@ -126,6 +127,10 @@ pub(super) struct Collector<'a, 'w> {
     asked_rows: AskedRows,
     /// The requests of each shard of a cluster.
     shards: Vec<ShardBuckets>,
+    /// The records that were read back.
+    audit: AuditCounts,
+    /// Time at which the first measured phase began, on the monotonic clock; 0 before it.
+    measured_at: Nanos,
 }
 
 impl<'a, 'w> Collector<'a, 'w> {
@@ -174,6 +179,8 @@ impl<'a, 'w> Collector<'a, 'w> {
             lateness: Lateness::default(),
             asked_rows: AskedRows::default(),
             shards: Vec::new(),
+            audit: AuditCounts::default(),
+            measured_at: 0,
         }
     }
 
@@ -266,6 +273,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         let phase = &self.context.plan.phases[phase];
         self.cpu = cpu;
         if phase.recorded && self.measurement.started_unix_ns == 0 {
+            self.measured_at = at;
             self.measurement.started_unix_ns = clock::wall().saturating_sub(clock::now().saturating_sub(at));
         }
         if let Some(rate_control) = &mut self.rate_control {
@@ -460,6 +468,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         if let Some(asked) = &end.asked_rows {
             self.asked_rows.merge(asked);
         }
+        self.audit.merge(&end.audit);
         self.measurement.verify.merge(&end.verify);
         self.shards.resize_with(self.shards.len().max(end.shards.len()), ShardBuckets::default);
         for (own, other) in self.shards.iter_mut().zip(&end.shards) {
@@ -490,6 +499,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         if let Some(published) = &self.context.cluster {
             self.measurement.cluster = Some(cluster::seen(published, &self.shards));
         }
+        let counts = std::mem::take(&mut self.audit);
+        self.measurement.audit = self.context.audit.as_ref().map(|desk| desk.audit(counts, self.measured_at));
         if self.messages_dropped > 0 {
             self.watch.notice(&format!(
                 "{} messages about single connections or clients were dropped, because they came faster than they could be \

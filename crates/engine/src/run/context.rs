@@ -22,6 +22,7 @@ use pummel_logic::workload::window::WindowMaker;
 use pummel_measure::completion::Loaded;
 use pummel_measure::events::Wants;
 
+use super::audit::AuditDesk;
 use super::error::RunError;
 use super::inputs::{Gate, Inputs, Permit, Run};
 use super::login::handshake_of;
@@ -104,6 +105,8 @@ pub(super) struct RunContext<'a> {
     pub(super) cluster: Option<Arc<Published>>,
     /// The addresses to which requests may be sent; `None` for all addresses.
     pub(super) permit: Option<Permit>,
+    /// The acknowledged writes of all workers; `None` where they are not read back.
+    pub(super) audit: Option<AuditDesk>,
     /// `None` where nothing is observed.
     pub(super) observer: Option<ObserverLink>,
 }
@@ -169,6 +172,7 @@ impl<'a> RunContext<'a> {
             gate: process.map(|process| process.gate),
             process_share,
             stored: plan.phases.iter().map(|_| AtomicU64::new(0)).collect(),
+            audit: plan.audits().then(AuditDesk::default),
             wants,
         })
     }
@@ -176,6 +180,11 @@ impl<'a> RunContext<'a> {
     /// Whether the backends are of the caller's making, with a clock that is not that of this machine.
     pub(super) fn is_simulated(&self) -> bool {
         self.host.kernel.is_none()
+    }
+
+    /// A time before all that workers do, on their clocks.
+    pub(super) fn began_at_worker(&self) -> Nanos {
+        if self.is_simulated() { 0 } else { self.began }
     }
 
     /// The servers that the observer looks at. They are asked by the first process of several, and by those on the same machine.

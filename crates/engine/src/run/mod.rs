@@ -1,5 +1,6 @@
 //! The run of a plan: [`Run`] starts the workers and returns their measurement.
 
+mod audit;
 mod card;
 mod cluster;
 mod collect;

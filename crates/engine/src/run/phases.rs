@@ -127,8 +127,20 @@ impl PhaseRunner<'_, '_> {
             reporter.say(WorkerMessage::Spent { phase: share.number, cpu: sys::process_cpu_time() });
             context.stored[share.number].fetch_add(reporter.stored(), Ordering::Relaxed);
             self.observe_after(share.number);
+            self.hand_in(share.number);
         }
         Ok(())
+    }
+
+    /// Hands in the acknowledged writes of this worker behind the last phase that is measured.
+    fn hand_in(&mut self, phase: usize) {
+        let context = self.context;
+        let Some(desk) = &context.audit else { return };
+        if context.plan.phases.iter().rposition(|phase| phase.recorded) == Some(phase)
+            && let Some(ledger) = self.worker.parts().1.take_ledger()
+        {
+            desk.add(ledger);
+        }
     }
 
     /// Opens the connections that a phase needs at its beginning and that are not open.
@@ -152,7 +164,10 @@ impl PhaseRunner<'_, '_> {
     /// what the phase before stored; `None` where the phase does not begin.
     fn meet(&mut self, share: &PhaseShare<'_>) -> Option<(Nanos, Loaded)> {
         let context = self.context;
-        let ready = context.barrier.wait(self.worker.now(), self.worker.readiness())?;
+        // What can be read back is, although a server is gone.
+        let is_behind = matches!(share.phase.work, Work::Audit(_) | Work::Pause(_)) && context.plan.audits();
+        let readiness = if is_behind { Readiness::Ready } else { self.worker.readiness() };
+        let ready = context.barrier.wait(self.worker.now(), readiness)?;
         let loaded =
             share.number.checked_sub(1).map_or(Loaded::default(), |before| context.loaded_by(before));
         // Where the load is shared among processes, the controller decides.
@@ -312,6 +327,9 @@ fn begin_clients(
     reporter: &mut WorkerReporter,
 ) {
     let (plan, phase) = (context.plan, share.phase);
+    if let (Work::Audit(_), Some(desk)) = (&phase.work, &context.audit) {
+        maker.keep_audited(desk.closed());
+    }
     maker.begin(&phase.work, plan.seed);
     let churned_ns = churned.unwrap_or(0);
     let changes = match phase.recorded {

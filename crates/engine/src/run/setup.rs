@@ -18,6 +18,7 @@ use pummel_logic::workload::request::{CacheClock, RequestInputs, RequestMaker};
 use pummel_logic::workload::rows::Rows;
 use pummel_logic::workload::sequence::{RequestLength, Sequencer};
 use pummel_logic::workload::trace::TraceShare;
+use pummel_logic::workload::verify::ledger::Ledger;
 use pummel_logic::workload::verify::stale::Writer;
 use pummel_measure::interval::Interval;
 use pummel_measure::side_times::SideTimes;
@@ -162,6 +163,7 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
     let clock = if plan.protocol.is_resp() { CacheClock::Fine } else { CacheClock::Seconds };
     RequestMaker::new(RequestInputs {
         verify: plan.verify,
+        ledger: plan.audits().then(|| Ledger::new(plan.data.records, context.began_at_worker())),
         router: context.routers[0].clone(),
         cluster: context.cluster.as_ref().map(|_| Box::new(cluster_view_of(context, worker))),
         loaders: loaders(context.loading),
@@ -183,6 +185,7 @@ fn cluster_view_of(context: &RunContext<'_>, worker: u64) -> ClusterView {
     let reads = ReadRule {
         from: plan.cluster.read_from,
         command_reads: context.template.as_ref().is_some_and(|template| template.reads()),
+        masters_alone: false,
     };
     let jitter = Stream::from_seed(mix(&[plan.seed, worker, CLUSTER_STREAM]));
     ClusterView::new(plan.lanes(), limits, jitter).reading_by(reads)
@@ -271,7 +274,7 @@ fn recorded_verbs(plan: &Plan) -> Vec<Verb> {
                 verbs.extend(TRACE_VERBS.iter().filter(|verb| sayable.contains(verb)));
             }
             Work::Delete(_) => verbs.push(Verb::Delete),
-            Work::Pause(_) => {}
+            Work::Pause(_) | Work::Audit(_) => {}
         }
     }
     verbs

@@ -6,6 +6,7 @@ use pummel_logic::protocol::udp;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_logic::workload::window::Finding;
+use pummel_measure::audit::AuditCounts;
 use pummel_measure::connections::Connections;
 use pummel_measure::events::{ConnectionEvent, Departure, Row};
 use pummel_measure::flight::FlightTime;
@@ -150,6 +151,8 @@ pub struct WorkerEnd {
     pub messages_dropped: u64,
     /// The requests of each shard of a cluster, in the order of the shards; empty where the servers are none.
     pub shards: Vec<ShardBuckets>,
+    /// The records that were read back.
+    pub audit: AuditCounts,
     /// Findings of the checks of values.
     pub verify: Verify,
     /// The counts of datagrams.

@@ -458,6 +458,7 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
         self.state.silence_max_ns = match (end, self.state.maker.is_load()) {
             (NEVER, true) => self.state.limits.load_silence_max_ns,
             (NEVER, false) => self.state.limits.silence_max_ns,
+            _ if self.state.maker.audited().is_some() => self.state.limits.silence_max_ns,
             _ => NEVER,
         };
         let bounds = Bounds { end, drain_end: end.saturating_add(self.state.limits.drain_ns), idle: false };

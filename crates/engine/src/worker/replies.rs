@@ -64,6 +64,14 @@ impl<'a, A: ReplyAccount> Replies<'a, A> {
         self.reporter.end_check(self.slot, maker, is_stale);
     }
 
+    /// Ends the check of the value that passed by with this answer, if there is one.
+    fn end_verified(&mut self, answer: &Answer<'_>) {
+        match self.maker.audited() {
+            Some(ledger) => self.reporter.end_audited(self.slot, answer, self.maker, ledger),
+            None => self.end_check(),
+        }
+    }
+
     /// Handles the end of a part of a request, and reports the request when the part was its last.
     #[cold]
     fn end_part(&mut self, part: &Answer<'_>, message: &[u8]) {
@@ -209,7 +217,7 @@ impl<A: ReplyAccount> Replies<'_, A> {
         };
         // The rare paths get copies, so that the values of the frequent path can stay in registers.
         if answer.ticket.answer_use == AnswerUse::Verify {
-            self.copy().end_check();
+            self.copy().end_verified(&{ *answer });
         }
         self.reporter.answer(Some(self.slot), self.client.group(), self.client.number(), answer, message);
         if answer.ticket.origin == Origin::PairEnd

@@ -3,11 +3,11 @@
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Burst, BurstStates, Changes, ChurningClients, Data, DealBy, Delete, Depth, Event, EventKind,
-    Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, Login, Mix, Part, Phase, Plan,
-    Pool, Popularity, Protocol, RankRange, RatePoint, RateShape, ReadFrom, Replay, Route, Sequence, Settle,
-    Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Transport, Until, Window, WithinSecond,
-    Work,
+    Arrivals, Audit, Burst, BurstStates, Changes, ChurningClients, Data, DealBy, Delete, Depth, Event,
+    EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, Login, Mix, Part, Pause,
+    Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape, ReadFrom, Replay, Route,
+    Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Transport, Until,
+    Window, WithinSecond, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::{Stream, below, mix};
@@ -60,11 +60,13 @@ pub enum Feature {
     Evictions,
     /// The servers are the nodes of a cluster.
     Cluster,
+    /// Records are read back after the measured phase.
+    Audit,
 }
 
 impl Feature {
     /// All features in their order.
-    pub const ALL: [Feature; 22] = [
+    pub const ALL: [Feature; 23] = [
         Feature::Handshake,
         Feature::Churn,
         Feature::Windows,
@@ -87,6 +89,7 @@ impl Feature {
         Feature::Events,
         Feature::Evictions,
         Feature::Cluster,
+        Feature::Audit,
     ];
 
     /// The name of the feature on command lines and in tables.
@@ -114,6 +117,7 @@ impl Feature {
             Feature::Events => "events",
             Feature::Evictions => "evictions",
             Feature::Cluster => "cluster",
+            Feature::Audit => "audit",
         }
     }
 }
@@ -129,7 +133,7 @@ pub fn pairs() -> impl Iterator<Item = Pair> {
 }
 
 /// The pairs that no Plan can express, with the reasons. [`Plan::validate`] refuses other pairs that no run has.
-const UNSAYABLE: [(Pair, &str); 17] = [
+const UNSAYABLE: [(Pair, &str); 20] = [
     ((Feature::Windows, Feature::ReadThrough), "a window stores what it gets, and knows no read-through"),
     ((Feature::Windows, Feature::Noreply), "a window waits for the answer to each set"),
     ((Feature::Windows, Feature::Dependent), "a window asks for its objects one by one"),
@@ -147,6 +151,9 @@ const UNSAYABLE: [(Pair, &str); 17] = [
     ((Feature::Windows, Feature::Cluster), "a window speaks memcached's protocols"),
     ((Feature::Udp, Feature::Cluster), "a cluster is reached over TCP"),
     ((Feature::Noreply, Feature::Cluster), "RESP answers every request"),
+    ((Feature::Windows, Feature::Audit), "a window has keys of its own"),
+    ((Feature::Trace, Feature::Audit), "a trace has keys of its own"),
+    ((Feature::Evictions, Feature::Audit), "records that are evicted or expire are not lost"),
 ];
 
 /// Reason why a pair has no run with this seed; `None` where it has one.
@@ -236,6 +243,9 @@ const UNTIL_NS: (u64, u64) = (100 * MILLISECOND, 3_000 * MILLISECOND);
 
 /// Requests and clients per second in open loop.
 const RATE: f64 = 6_000.0;
+/// Most time in which records are read back.
+const AUDIT_NS: u64 = 500 * MILLISECOND;
+
 /// Requests per second of a phase that ends when a quantile is known: about as many as other phases make.
 const UNTIL_RATE: f64 = 50.0;
 const BIRTHS_RATE: f64 = 1_000.0;
@@ -296,8 +306,9 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
         && !has(Feature::Windows)
         && !matches!(model, Model::Replay | Model::Trace)
     {
-        plan.route =
-            draws.one_of(&[Route::All, Route::RoundRobin, Route::Modulo, Route::Ketama, Route::Crc16]);
+        let routes = [Route::All, Route::RoundRobin, Route::Modulo, Route::Ketama, Route::Crc16];
+        // Each key has to be on one server to be read back.
+        plan.route = draws.one_of(if has(Feature::Audit) { &routes[2..] } else { &routes });
     }
     if has(Feature::Tls) {
         plan.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
@@ -306,8 +317,11 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
         plan.transport = Transport::Udp;
         plan.data.value_size = Dist::Uniform { low: 0.0, high: 1_200.0 };
     }
-    if has(Feature::Verify) && model != Model::Windowed {
+    if (has(Feature::Verify) || has(Feature::Audit)) && model != Model::Windowed {
         plan.verify = 1.0;
+    }
+    if has(Feature::Audit) {
+        plan.data.value_size = Dist::Uniform { low: 24.0, high: 1_200.0 };
     }
     arrive(&mut plan, model, has(Feature::Churn), &mut draws);
     if has(Feature::Until) && matches!(model, Model::Open | Model::Unlimited) {
@@ -326,7 +340,8 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     if stop.time_ns.is_some() {
         plan.interval_ns = 10 * MILLISECOND;
     }
-    plan.phases = phases(has(Feature::Phases), &plan, model, work, stop, &mut draws);
+    let is_divided = !has(Feature::Audit);
+    plan.phases = phases(has(Feature::Phases), is_divided, &plan, model, work, stop, &mut draws);
     if has(Feature::Settle) {
         settle(&mut plan);
     }
@@ -340,7 +355,21 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
         change(&mut plan, &mut draws);
     }
     change_keys(&mut plan, pair, model, &mut Draws::new(seed, 6));
+    if has(Feature::Audit) {
+        audit(&mut plan, &mut Draws::new(seed, 8));
+    }
     Setting { plan, model, has_tails: false }
+}
+
+/// Reads back what was stored, after a pause or at once.
+fn audit(plan: &mut Plan, draws: &mut Draws) {
+    let mut add = |name: &str, work: Work, stop: Stop| {
+        plan.phases.push(Phase { name: name.to_owned(), work, stop, recorded: false });
+    };
+    if draws.once_in(2) {
+        add("settle", Work::Pause(Pause { until_ns: 0, for_ns: 5 * MILLISECOND }), Stop::default());
+    }
+    add("audit", Work::Audit(Audit { depth: draws.one_of(&[1, 8]) }), time(AUDIT_NS));
 }
 
 /// Makes the keys of records change, or become hot and be lost, and lets some runs fill what they miss by adds after a
@@ -502,7 +531,14 @@ fn models(pair: Pair) -> Vec<Model> {
         return vec![Model::Timed, Model::Open, Model::Unlimited];
     }
     let mut models = vec![Model::Closed, Model::Timed, Model::Open, Model::Unlimited];
-    let mixed = [Feature::Udp, Feature::MultiGet, Feature::Noreply, Feature::Verify, Feature::Unstored];
+    let mixed = [
+        Feature::Audit,
+        Feature::Udp,
+        Feature::MultiGet,
+        Feature::Noreply,
+        Feature::Verify,
+        Feature::Unstored,
+    ];
     if !any(&mixed) && !any(&[Feature::Dependent, Feature::KeyChurn, Feature::Cluster]) {
         models.push(Model::Replay);
     }
@@ -633,15 +669,22 @@ fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
         // A protocol without a list of its own is read and stored.
         _ => &[],
     };
+    // What is read back is stored whole, and nothing else changes it.
+    let is_whole = |verb: &Verb| {
+        let others =
+            [Verb::Append, Verb::Prepend, Verb::Incr, Verb::Decr, Verb::Delete, Verb::Hget, Verb::Hset];
+        !has(Feature::Audit) || !others.contains(verb)
+    };
+    let more: Vec<Verb> = more.iter().copied().filter(is_whole).collect();
     // Half of the runs only read and store, so that each verdict has its chance.
     if draws.once_in(2) {
-        let (one, other) = (draws.one_of(more), draws.one_of(more));
+        let (one, other) = (draws.one_of(&more), draws.one_of(&more));
         ops.push((one, 1.0));
         ops.extend((other != one).then_some((other, 1.0)));
     }
     let mut dependent = Mix::of(&[]);
     if has(Feature::Dependent) {
-        depend(&mut dependent, &mut ops, !has(Feature::KeyChurn), draws);
+        depend(&mut dependent, &mut ops, !has(Feature::KeyChurn) && !has(Feature::Audit), draws);
     }
     let is_latest = matches!(dependent.popularity, Popularity::Latest { .. });
     let several_sets = ops.iter().any(|(verb, _)| *verb == Verb::Mset) && !is_latest;
@@ -729,7 +772,15 @@ fn window(pair: Pair, draws: &mut Draws) -> Window {
 }
 
 /// The phases of a run: the measured one alone, or behind loading and a warm-up.
-fn phases(all: bool, plan: &Plan, model: Model, work: Work, stop: Stop, draws: &mut Draws) -> Vec<Phase> {
+fn phases(
+    all: bool,
+    may_delete: bool,
+    plan: &Plan,
+    model: Model,
+    work: Work,
+    stop: Stop,
+    draws: &mut Draws,
+) -> Vec<Phase> {
     let phase = |name: &str, work: Work, stop: Stop, recorded: bool| Phase {
         name: name.to_owned(),
         work,
@@ -773,7 +824,7 @@ fn phases(all: bool, plan: &Plan, model: Model, work: Work, stop: Stop, draws: &
     let divides = plan.route == Route::All
         && plan.transport == Transport::Stream
         && matches!(model, Model::Timed | Model::Open | Model::Unlimited);
-    if all && divides && draws.once_in(2) {
+    if all && may_delete && divides && draws.once_in(2) {
         let delete = Delete { share: 0.5, depth: 2 };
         phases.push(phase("delete", Work::Delete(delete), Stop::default(), true));
         phases.push(phase("measure again", work, stop, true));

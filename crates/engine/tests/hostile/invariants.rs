@@ -50,9 +50,11 @@ pub fn limits(plan: &Plan, trace_rows: u64, is_total: bool) -> Limits {
             Work::Trace(_) => 8 * trace_rows,
             Work::Window(window) if window.preset => clients * u64::from(window.objects),
             Work::Window(_) => asked,
+            Work::Audit(_) => 5 * plan.data.records,
             Work::Pause(pause) => {
-                limits.time_ns += pause.until_ns;
-                limits.turns += pause.until_ns / MILLISECOND;
+                let time_ns = pause.until_ns.max(pause.for_ns);
+                limits.time_ns += time_ns;
+                limits.turns += time_ns / MILLISECOND;
                 0
             }
         };
@@ -219,6 +221,14 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
     holds(verify.stale == 0 || facts.wrong || facts.shifted, &|| {
         format!("{} values of {} are called stale", verify.stale, verify.checked)
     });
+    if let Some(audit) = &measurement.audit {
+        let counts = &audit.counts;
+        let read = counts.current + counts.contested + counts.newer + counts.lost();
+        holds(read <= audit.written, &|| format!("{read} of {} keys were read back", audit.written));
+        holds(counts.lost() == 0 || facts.wrong || facts.shifted, &|| {
+            format!("a server that loses nothing has lost writes: {audit:?}")
+        });
+    }
     let window = &measurement.counters.window;
     holds(window.verify_failed == 0 || facts.wrong || facts.shifted, &|| {
         format!("{} right values of windows are called wrong", window.verify_failed)
@@ -284,7 +294,7 @@ fn cached(run: &Run<'_>, counts: &Counts, holds: &mut impl FnMut(bool, &dyn Fn()
 fn verbs_of(plan: &Plan) -> i64 {
     let of = |work: &Work| match work {
         Work::Mix(mix) => mix.ops.len() as i64 + 2,
-        Work::Load(_) | Work::Delete(_) | Work::Pause(_) => 1,
+        Work::Load(_) | Work::Delete(_) | Work::Pause(_) | Work::Audit(_) => 1,
         Work::Replay(_) | Work::Window(_) => 2,
         Work::Trace(_) => 14,
     };
@@ -310,7 +320,7 @@ fn asked(run: &Run<'_>) -> Option<(u64, bool)> {
         }
         Work::Replay(replay) => replay.read_through_ns.is_some(),
         Work::Window(_) => false,
-        Work::Load(_) | Work::Delete(_) | Work::Pause(_) | Work::Trace(_) => return None,
+        Work::Load(_) | Work::Delete(_) | Work::Pause(_) | Work::Trace(_) | Work::Audit(_) => return None,
     };
     if follows {
         return None;

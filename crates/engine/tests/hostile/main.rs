@@ -201,6 +201,11 @@ fn a_cluster_alone() {
 }
 
 #[test]
+fn an_audit_alone() {
+    run_pairs_of(Feature::Audit);
+}
+
+#[test]
 fn pairs_with_a_trace() {
     run_pairs_of(Feature::Trace);
 }
@@ -251,6 +256,8 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Churn, Feature::KeyChurn),
         (Feature::Churn, Feature::Events),
         (Feature::Churn, Feature::Evictions),
+        (Feature::Churn, Feature::Cluster),
+        (Feature::Churn, Feature::Audit),
         (Feature::Windows, Feature::ReadThrough),
         (Feature::Windows, Feature::Noreply),
         (Feature::Windows, Feature::Settle),
@@ -262,13 +269,19 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Windows, Feature::KeyChurn),
         (Feature::Windows, Feature::Events),
         (Feature::Windows, Feature::Evictions),
+        (Feature::Windows, Feature::Cluster),
+        (Feature::Windows, Feature::Audit),
         (Feature::Tls, Feature::Udp),
         (Feature::Udp, Feature::Trace),
+        (Feature::Udp, Feature::Cluster),
+        (Feature::Udp, Feature::Audit),
         (Feature::Verify, Feature::Trace),
         (Feature::MultiGet, Feature::Dependent),
         (Feature::MultiGet, Feature::Trace),
         (Feature::Noreply, Feature::Dependent),
         (Feature::Noreply, Feature::Trace),
+        (Feature::Noreply, Feature::Cluster),
+        (Feature::Noreply, Feature::Audit),
         (Feature::Settle, Feature::Trace),
         (Feature::Settle, Feature::Evictions),
         (Feature::Until, Feature::Changes),
@@ -280,8 +293,13 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Trace, Feature::KeyChurn),
         (Feature::Trace, Feature::Events),
         (Feature::Trace, Feature::Evictions),
+        (Feature::Trace, Feature::Cluster),
+        (Feature::Trace, Feature::Audit),
+        (Feature::KeyChurn, Feature::Audit),
+        (Feature::Events, Feature::Audit),
+        (Feature::Evictions, Feature::Audit),
     ];
-    assert_eq!((pairs().count(), refused), (231, expected.to_vec()));
+    assert_eq!((pairs().count(), refused), (276, expected.to_vec()));
 }
 
 #[test]

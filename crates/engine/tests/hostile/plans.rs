@@ -277,7 +277,9 @@ fn phases(plan: &mut Plan, kind: Kind, draws: &mut Draws) {
         let work = match draws.below(10) {
             0 | 1 => Work::Load(load(draws)),
             2 if draws.once_in(2) => Work::Delete(Delete { share: draws.one_of(&[0.3, 1.0]), depth: 3 }),
-            3 if draws.once_in(2) => Work::Pause(Pause { until_ns: draws.below(40) * MILLISECOND }),
+            3 if draws.once_in(2) => {
+                Work::Pause(Pause { until_ns: draws.below(40) * MILLISECOND, for_ns: 0 })
+            }
             4 if kind == Kind::Mixed => main_work(plan, kind, draws),
             5 if draws.once_in(4) => {
                 let other = draws.one_of(&[Kind::Mixed, Kind::Replay, Kind::Trace, Kind::Windows]);

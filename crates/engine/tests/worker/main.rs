@@ -5,6 +5,7 @@
 mod forward;
 
 mod accounts;
+mod audit;
 mod beginnings;
 mod changing;
 mod churning;

@@ -6,7 +6,7 @@ use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_engine::run::{Inputs, Run, Watch};
 use pummel_logic::arrival::pace_of;
 use pummel_logic::plan::share::PhaseShare;
-use pummel_logic::plan::{Arrivals, Data, Group, Load, Mix, Phase, Plan, Stop, Transport, Work};
+use pummel_logic::plan::{Arrivals, Data, Group, Load, Mix, Pause, Phase, Plan, Stop, Transport, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -85,7 +85,7 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// The end of every client that came and went in the run.
     pub departures: Vec<Departure>,
-    /// Beginning of the last phase.
+    /// Beginning of the last phase before an audit.
     pub begin: Nanos,
 }
 
@@ -130,8 +130,10 @@ impl Watch for ReaderState {
         Wants { rows: true, departures: true, keep: Keep::Histograms, outstanding: false, connections: false }
     }
 
-    fn begin(&mut self, _phase: &Phase, at: Nanos) {
-        self.begin = at;
+    fn begin(&mut self, phase: &Phase, at: Nanos) {
+        if !is_behind(phase) {
+            self.begin = at;
+        }
     }
 
     fn rows(&mut self, rows: &[Row]) {
@@ -192,13 +194,19 @@ fn assert_accounts_agree(measurement: &Measurement) {
     assert!(little.disagreement_percent() < 1.0, "{little:?}, {:?}", measurement.flight);
 }
 
-/// Due times of the requests of the last phase, which lasts `length_ns`, from its beginning, for each client.
+/// Whether a phase belongs to an audit.
+fn is_behind(phase: &Phase) -> bool {
+    matches!(phase.work, Work::Audit(_) | Work::Pause(Pause { for_ns: 1.., .. }))
+}
+
+/// Due times of the requests of the last phase before an audit, which lasts `length_ns`, from its beginning, for each client.
 pub fn schedule(plan: &Plan, length_ns: Nanos) -> Vec<Vec<Nanos>> {
     let group = &plan.groups[0];
     let clients = u64::from(group.clients);
-    let share = PhaseShare::new(plan, plan.phases.len() - 1, Transport::Stream);
+    let last = plan.phases.iter().rposition(|phase| !is_behind(phase)).expect("the plan has phases");
+    let share = PhaseShare::new(plan, last, Transport::Stream);
     let pace = pace_of(plan, &share, 0).expect("the plan is in open loop");
-    let phase = plan.phases.len() as u64 - 1;
+    let phase = last as u64;
     let times = |client| {
         let mut schedule = pace.schedule(StreamOwner { seed: plan.seed, group: 0, phase, client });
         std::iter::repeat_with(|| schedule.next()).take_while(|&due| due < length_ns).collect()

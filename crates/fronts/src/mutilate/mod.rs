@@ -431,7 +431,11 @@ fn phases(options: &Options, servers: u32) -> Vec<Phase> {
     if options.loadonly {
         if phases.is_empty() {
             // Connections are opened, and that is all.
-            phases.push(unrecorded("nothing", Work::Pause(Pause { until_ns: 0 }), Stop::default()));
+            phases.push(unrecorded(
+                "nothing",
+                Work::Pause(Pause { until_ns: 0, for_ns: 0 }),
+                Stop::default(),
+            ));
         }
         return phases;
     }
@@ -441,7 +445,7 @@ fn phases(options: &Options, servers: u32) -> Vec<Phase> {
     }
     if options.wait > 0 {
         let until_ns = options.wait as u64 * SECOND;
-        phases.push(unrecorded("wait", Work::Pause(Pause { until_ns }), Stop::default()));
+        phases.push(unrecorded("wait", Work::Pause(Pause { until_ns, for_ns: 0 }), Stop::default()));
     }
     let servers = u64::from(servers);
     let requests = Some(options.queries as u64 / servers * servers).filter(|&requests| requests > 0);

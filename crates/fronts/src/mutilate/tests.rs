@@ -239,7 +239,7 @@ const PLANS: &[Row] = &[
     ("-q 100 --mod", |plan| { poisson(plan, 100.0); plan.groups[0].policy.spaced = true }),
     ("--noload", |plan| { plan.phases.remove(0); }), ("--nol", |plan| { plan.phases.remove(0); }),
     ("--loadonly", |plan| { plan.phases.pop(); }), ("--load", |plan| { plan.phases.pop(); }),
-    ("--loadonly --noload", |plan| plan.phases = vec![phase("nothing", Work::Pause(Pause { until_ns: 0 }))]),
+    ("--loadonly --noload", |plan| plan.phases = vec![phase("nothing", Work::Pause(Pause { until_ns: 0, for_ns: 0 }))]),
     ("--loadonly -w 5 -W 5", |plan| { plan.phases.pop(); }),
     ("-B", |plan| plan.engine.wait = Wait::Block), ("--blocking", |plan| plan.engine.wait = Wait::Block), ("--bl", |plan| plan.engine.wait = Wait::Block),
     ("-BS", |plan| plan.engine.wait = Wait::Block),
@@ -248,10 +248,10 @@ const PLANS: &[Row] = &[
     ("--warmup=3", |plan| before_measuring(plan, Phase { stop: Stop { time_ns: Some(3 * SECOND), requests: None }, ..phase("warmup", Work::Mix(gets())) })),
     ("--war 3 -W 9", |plan| {
         before_measuring(plan, Phase { stop: Stop { time_ns: Some(3 * SECOND), requests: None }, ..phase("warmup", Work::Mix(gets())) });
-        before_measuring(plan, phase("wait", Work::Pause(Pause { until_ns: 9 * SECOND })));
+        before_measuring(plan, phase("wait", Work::Pause(Pause { until_ns: 9 * SECOND, for_ns: 0 })));
     }),
-    ("-W 9", |plan| before_measuring(plan, phase("wait", Work::Pause(Pause { until_ns: 9 * SECOND })))),
-    ("--wait=9", |plan| before_measuring(plan, phase("wait", Work::Pause(Pause { until_ns: 9 * SECOND })))), ("-w 0 -W 0", |_| {}),
+    ("-W 9", |plan| before_measuring(plan, phase("wait", Work::Pause(Pause { until_ns: 9 * SECOND, for_ns: 0 })))),
+    ("--wait=9", |plan| before_measuring(plan, phase("wait", Work::Pause(Pause { until_ns: 9 * SECOND, for_ns: 0 })))), ("-w 0 -W 0", |_| {}),
     ("--save f", |_| {}), ("--sav=f", |_| {}),
     ("--search 95:1000", |_| {}), ("--sea=95:1000 -q 50", |plan| poisson(plan, 50.0)),
     ("--scan 100:300:100", |plan| poisson(plan, 100.0)), ("--sc=0:300:100 -q 7", |_| {}),

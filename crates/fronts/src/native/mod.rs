@@ -28,12 +28,12 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, ValidPlan};
 use pummel_logic::plan::{
-    Adaptive, Arrivals, Backend, Changes, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine, Group,
-    Labels, Load, Login, Mix, Phase, Plan, Popularity, Protocol, SCHEMA, Socket, Spawns, Stop, Style,
-    TlsOptions, Transport, Wait, Work,
+    Adaptive, Arrivals, Audit, Backend, Changes, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine,
+    FailOn, Group, Labels, Load, Login, Mix, Pause, Phase, Plan, Popularity, Protocol, SCHEMA, Socket,
+    Spawns, Stop, Style, TlsOptions, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
-use pummel_logic::time::{Nanos, SECOND, from_seconds, seconds};
+use pummel_logic::time::{MICROSECOND, Nanos, SECOND, from_seconds, seconds};
 use pummel_logic::workload::key::Space;
 use pummel_logic::workload::mix::space_of;
 
@@ -69,6 +69,7 @@ const LOAD_OPTIONS: &[&str] = &[
 
 /// Options that are accepted only with another one, which comes first.
 const ONLY_WITH: &[(&str, &[&str])] = &[
+    ("--audit", &["--settle"]),
     ("--until", &["--min-time", "--max-time"]),
     ("--tls", &["--tls-ca", "--tls-cert", "--tls-key", "--tls-server-name", "--tls-insecure"]),
     (
@@ -88,7 +89,8 @@ const ONLY_WITH: &[(&str, &[&str])] = &[
 ];
 
 /// The options that stand without a value, or may, with the word that the parser keeps for them then.
-const WITHOUT_VALUE: [(&str, &str); 9] = [
+const WITHOUT_VALUE: [(&str, &str); 10] = [
+    ("--audit", "count"),
     ("--cluster", "true"),
     ("--cluster-ip", "true"),
     ("--insert", "true"),
@@ -102,6 +104,16 @@ const WITHOUT_VALUE: [(&str, &str); 9] = [
 
 /// How many requests are outstanding on one connection while a run stores its records.
 const LOAD_DEPTH: u32 = 64;
+
+/// The word for an audit after which lost writes make the exit status 3.
+const AUDIT_STRICT: &str = "strict";
+
+/// Requests that are outstanding on one connection while records are read back.
+const AUDIT_DEPTH: u32 = 16;
+
+/// Most time for reading records back: that of a slow server for each of them, and of one that is gone in any case.
+const AUDIT_RECORD_NS: Nanos = 100 * MICROSECOND;
+const AUDIT_LEAST_NS: Nanos = 60 * SECOND;
 
 /// Parsed options together with the words that they were typed in, so that an error can name those.
 #[derive(Clone, Debug)]
@@ -390,7 +402,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
     if let Some(saved) = &args.saved.plan {
         let plan = saved_plan(typed, saved, inputs)?;
         typed.check_places(&outputs, &plan, inputs.paths)?;
-        let fleet = fleet(args)?;
+        let fleet = fleet_of(fleet(args)?, &plan)?;
         return Ok(Job { front: FRONT, plan, outputs, fleet });
     }
     let data = typed.data(&args.data, inputs)?;
@@ -412,13 +424,13 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         allow_partial_load: args.data.allow_partial_load,
         adaptive: adaptive::of(&args.pace),
         changes,
-        fail_on: args.output.result.fail_on(),
+        fail_on: fail_on(args),
         labels: labels(args)?,
         groups,
         phases: if replays {
             typed.trace_phases(typed.fill_delay(inputs)?, inputs)?
         } else {
-            phases(args, typed.popularity(inputs)?, typed.fill_delay(inputs)?)
+            [phases(args, typed.popularity(inputs)?, typed.fill_delay(inputs)?), audit_phases(args)].concat()
         },
         ..base(&args.target, &args.engine, &args.socket, inputs, args.pace.threads)?
     };
@@ -429,8 +441,17 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
             "'--allow-partial-load' is accepted only with a load of records".to_string(),
         ));
     }
-    let fleet = fleet(args)?;
+    let fleet = fleet_of(fleet(args)?, &plan)?;
     Ok(Job { front: FRONT, plan, outputs, fleet })
+}
+
+/// The fleet of a plan, of which no audit can be made: one process knows what was acknowledged.
+fn fleet_of(fleet: Option<Fleet>, plan: &Plan) -> Result<Option<Fleet>, UsageError> {
+    if fleet.is_some() && plan.audits() {
+        let why = "'--audit' is accepted without '--agents' only: one process knows what was acknowledged";
+        return Err(UsageError::Missing(why.to_owned()));
+    }
+    Ok(fleet)
 }
 
 /// What `pummel load` with these options does: one phase, which is recorded.
@@ -798,6 +819,39 @@ fn labels(args: &RunArgs) -> Result<Labels, UsageError> {
         labels.entry("workload".to_owned()).or_insert_with(|| format!("{name}-multiget"));
     }
     Ok(labels)
+}
+
+/// The faults that make the run count as failed. A strict audit adds lost writes.
+fn fail_on(args: &RunArgs) -> Vec<FailOn> {
+    let mut fail_on = args.output.result.fail_on();
+    if args.mix.audit.as_deref() == Some(AUDIT_STRICT) && !fail_on.contains(&FailOn::Lost) {
+        fail_on.push(FailOn::Lost);
+        fail_on.sort();
+    }
+    fail_on
+}
+
+/// The phases behind the measured one, in which what was stored is read back.
+fn audit_phases(args: &RunArgs) -> Vec<Phase> {
+    let settle_ns = args.mix.settle;
+    let settle = || Phase {
+        name: "settle".to_string(),
+        work: Work::Pause(Pause { until_ns: 0, for_ns: settle_ns }),
+        stop: Stop::default(),
+        recorded: false,
+    };
+    let time_ns = AUDIT_LEAST_NS.saturating_add(args.data.records.saturating_mul(AUDIT_RECORD_NS));
+    let audit = || Phase {
+        name: "audit".to_string(),
+        work: Work::Audit(Audit { depth: AUDIT_DEPTH }),
+        stop: Stop { time_ns: Some(time_ns), requests: None },
+        recorded: false,
+    };
+    match &args.mix.audit {
+        None => Vec::new(),
+        Some(_) if settle_ns == 0 => vec![audit()],
+        Some(_) => vec![settle(), audit()],
+    }
 }
 
 /// The operations and their weights, or what stands for them where none are named.

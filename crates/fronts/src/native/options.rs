@@ -531,6 +531,13 @@ pub struct MixArgs {
     /// Check all values that come back, or this share of them. A wrong value makes the exit status 3
     #[arg(long, value_name = "FRACTION", num_args = 0..=1, default_missing_value = "1", value_parser = values::fraction, allow_negative_numbers = true)]
     pub verify: Option<f64>,
+    /// Behind the measurement, read back every key that the run stored, and count those without their newest acknowledged write.
+    /// With `=strict`, one that is lost makes the exit status 3. Needs --verify
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "count", value_parser = ["count", "strict"])]
+    pub audit: Option<String>,
+    /// Time from the end of the measurement to --audit, in which replicas take over
+    #[arg(long, value_name = "TIME", default_value = default_of("--settle"), value_parser = values::time)]
+    pub settle: Nanos,
     /// Store every record before the load begins (the default)
     #[arg(long, overrides_with = "no_load")]
     pub load: bool,

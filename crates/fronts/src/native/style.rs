@@ -1,7 +1,7 @@
 //! The words of pummel's own command line about a run: progress on standard error, and the report.
 
 use pummel_logic::plan::Work;
-use pummel_logic::time::{Nanos, seconds};
+use pummel_logic::time::{Nanos, seconds, typed_time};
 use pummel_measure::measurement::Slice;
 use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Quantile, time_text};
@@ -43,8 +43,13 @@ impl Style for NativeStyle {
             _ if self.quiet => {}
             Event::PhaseBegan(phase, _) => {
                 out.bar(Bar::End);
-                if let Work::Load(_) = phase.work {
-                    out.bar(Bar::Begin);
+                match &phase.work {
+                    Work::Load(_) => out.bar(Bar::Begin),
+                    Work::Pause(pause) if pause.for_ns > 0 => {
+                        out.line(format_args!("settling for {}", typed_time(pause.for_ns)));
+                    }
+                    Work::Audit(_) => out.line("reading back what was stored"),
+                    _ => {}
                 }
             }
             Event::Progress(_, ended, Some(of)) => out.bar(Bar::At(ended, of)),

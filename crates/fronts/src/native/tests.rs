@@ -171,6 +171,7 @@ fn the_default_of_a_row_is_that_of_a_plan_of_which_nothing_is_said() {
         let others = match row.flag {
             "--fill" => "--read-through",
             "--min-time" => "--until p99:2%",
+            "--settle" => "--verify --audit",
             _ => "",
         };
         let given = plan_of(&format!("run -s a {others} {} {}", row.flag, row.default));
@@ -335,6 +336,12 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
         }),
         ("--verify", |plan| plan.verify = 1.0),
         ("--verify 0.25", |plan| plan.verify = 0.25),
+        ("--verify --audit", |plan| add_audit(plan, 5 * SECOND)),
+        ("--verify --audit --settle 0", |plan| add_audit(plan, 0)),
+        ("--verify --audit=strict --settle 1m --fail-on errors", |plan| {
+            add_audit(plan, 60 * SECOND);
+            plan.fail_on = vec![FailOn::Errors, FailOn::Lost];
+        }),
         ("--verify --noreply", |plan| {
             plan.verify = 1.0;
             mix(plan).noreply = true;
@@ -433,6 +440,40 @@ fn every_option_of_engine_sockets_and_server_means_one_change_of_the_plan() {
         }),
     ];
     check_rows(rows);
+}
+
+/// Adds checks of values, and the phases in which 10,000 records are read back.
+fn add_audit(plan: &mut Plan, settle_ns: Nanos) {
+    plan.verify = 1.0;
+    let mut add = |name: &str, work, stop| {
+        plan.phases.push(Phase { name: name.to_owned(), work, stop, recorded: false });
+    };
+    if settle_ns > 0 {
+        add("settle", Work::Pause(Pause { until_ns: 0, for_ns: settle_ns }), Stop::default());
+    }
+    let stop = Stop { time_ns: Some(61 * SECOND), requests: None };
+    add("audit", Work::Audit(Audit { depth: 16 }), stop);
+}
+
+#[test]
+fn an_audit_is_refused_where_it_could_not_tell_what_was_lost() {
+    for (words, part) in [
+        ("--audit", "'--audit' is not accepted: expected checks of values (--verify)"),
+        (
+            "--verify --audit --ttl 9",
+            "'--audit' is not accepted: expected records that do not expire (--ttl 0)",
+        ),
+        (
+            "--verify --audit=strict --mix get:1,delete:1",
+            "invalid value 'strict' for '--audit': expected operations",
+        ),
+        ("--verify --audit --noreply", "expected writes that are answered"),
+        ("--verify --settle 9", "'--settle' is accepted only with '--audit', which is missing"),
+        ("--verify --audit --agents x", "'--audit' is accepted without '--agents' only"),
+    ] {
+        let error = job_of(&format!("run -s a {words}")).expect_err(words).to_string();
+        assert!(error.contains(part), "{words}: {error}");
+    }
 }
 
 fn check_rows(rows: &[Row]) {

@@ -38,6 +38,7 @@ const NOT_BESIDE: &[&str] = &[
     "--fill",
     "--noreply",
     "--verify",
+    "--audit",
     "--load",
     "--records",
     "--key-size",

@@ -7,7 +7,7 @@ use crate::connection::answer::{Answer, Item};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Fault, Outcome, Verb};
 use crate::rng::mix;
-use crate::time::Nanos;
+use crate::time::{NEVER, Nanos};
 use crate::workload::key::Space;
 use crate::workload::request::{CheckState, RequestMaker};
 use crate::workload::unstored::is_absent;
@@ -163,6 +163,14 @@ impl Client {
             };
             if ticket.origin.is_part() && maker.place_of(0, index) != ticket.place {
                 continue;
+            }
+            if let Some(ledger) = &mut maker.checks.ledger {
+                match answer.outcome {
+                    Outcome::Stored => ledger.note_stored(index, version, (answer.sent, answer.read)),
+                    Outcome::NotStored | Outcome::Exists | Outcome::NotFound => {}
+                    _ if answer.sent == NEVER => {}
+                    _ => ledger.note_unknown(index, version),
+                }
             }
             let place = RecordPlace { server, index };
             match answer.outcome {

@@ -542,7 +542,7 @@ impl Client {
     #[inline]
     fn way_of(&self, request: (Verb, u64), place: Place, maker: &RequestMaker) -> (Lane, bool) {
         let Some(view) = maker.cluster() else { unreachable!("the servers are a cluster") };
-        let (node, is_judged) = match view.reads.asks_replicas() {
+        let (node, is_judged) = match view.reads.leaves_masters() {
             false => (view.owner_of(place), true),
             true => (self.node_of(request, place, view), false),
         };

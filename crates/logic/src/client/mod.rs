@@ -129,13 +129,14 @@ impl Client {
 
     /// Returns what the client wants now. The worker calls it again until the client wants to wait or is done.
     pub fn poll<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        if maker.task.is_replaying() {
+        if maker.task.is_chosen() {
             if maker.task.is_rows() {
                 return match self.under_way.cluster() {
                     Some(_) => self.poll_in_cluster(now, maker),
                     None => self.poll_next::<ROWS>(now, maker),
                 };
             }
+            self.source.pass_unwritten(maker);
             if maker.task.is_exhausted() {
                 self.source.assignment.requests = self.source.assignment.requests.min(self.source.issued);
             }

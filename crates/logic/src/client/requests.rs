@@ -269,7 +269,10 @@ impl Client {
         }
         let mut version = Version::LOADED;
         if maker.checks.marks_stores() && verb.stores() {
-            (version, ticket.check_state) = self.source.mark_store();
+            (version, ticket.check_state) = match maker.is_load() {
+                true => (version, CheckState::Write(version)),
+                false => self.source.mark_store(),
+            };
         }
         if pair_due != NEVER {
             self.under_way.waiting.begin_store_of_pair(index, pair_due);

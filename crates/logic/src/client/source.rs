@@ -7,6 +7,7 @@ use crate::arrival::{Passed, Schedule};
 use crate::plan::Late;
 use crate::rng::StreamOwner;
 use crate::time::{MILLISECOND, Nanos};
+use crate::workload::request::RequestMaker;
 use crate::workload::verify::stale::Writer;
 
 /// A client that leaves out late requests does so when its next request is later than the first time, in nanoseconds. It
@@ -114,6 +115,16 @@ impl Source {
         self.issued += 1;
         if let Some(schedule) = &mut self.schedule {
             schedule.next();
+        }
+    }
+
+    /// Passes over records that were never written, in a phase that reads records back.
+    pub(super) fn pass_unwritten(&mut self, maker: &RequestMaker) {
+        if maker.audited().is_none() {
+            return;
+        }
+        while self.issued < self.assignment.requests && !maker.is_written(self.issued, self.number()) {
+            self.issued += 1;
         }
     }
 

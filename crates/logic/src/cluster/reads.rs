@@ -22,6 +22,8 @@ pub struct ReadRule {
     pub from: ReadFrom,
     /// Whether the command of the plan's own is a read by the flags that Redis gives it.
     pub command_reads: bool,
+    /// Whether the phase under way reads from masters alone, since it asks what they have.
+    pub masters_alone: bool,
 }
 
 impl ReadRule {
@@ -29,6 +31,12 @@ impl ReadRule {
     #[inline]
     pub fn asks_replicas(&self) -> bool {
         self.from.asks_replicas()
+    }
+
+    /// Whether requests of the phase under way may be answered by replicas.
+    #[inline]
+    pub fn leaves_masters(&self) -> bool {
+        self.asks_replicas() && !self.masters_alone
     }
 
     /// Whether requests of this verb are reads by the flags that Redis gives their commands. GETEX, which changes the expiry, is
@@ -41,7 +49,7 @@ impl ReadRule {
     /// Whether requests of this verb may be sent to another node than the master.
     #[inline]
     pub fn may_leave_master(&self, verb: Verb) -> bool {
-        self.asks_replicas() && self.is_read(verb)
+        self.leaves_masters() && self.is_read(verb)
     }
 
     /// The node that a read is sent to, of a shard with this master and these replicas; `None` where the rule admits none. `draw`
@@ -92,7 +100,7 @@ mod tests {
             Some(place) if place + 1 == closed.len() && place > 0 => Reach::Never,
             Some(_) => Reach::Later,
         };
-        let rule = ReadRule { from, command_reads: false };
+        let rule = ReadRule { from, ..ReadRule::default() };
         let mut nodes: Vec<NodeNumber> =
             (0..8).filter_map(|draw| rule.node_of(MASTER, replicas, draw, reach)).collect();
         nodes.sort_unstable();
@@ -129,14 +137,14 @@ mod tests {
                 "{from:?} of {replicas:?} without {closed:?}"
             );
         }
-        let rule = ReadRule { from: Any, command_reads: false };
+        let rule = ReadRule { from: Any, ..ReadRule::default() };
         assert_eq!(rule.node_of(None, &[], 7, |_| Reach::Now), None, "no node of the shard is known");
         assert_eq!(rule.node_of(None, &[5], 7, |_| Reach::Never), Some(5));
     }
 
     #[test]
     fn neighbouring_draws_choose_neighbouring_nodes_so_that_a_repeated_read_takes_another() {
-        let rule = ReadRule { from: ReadFrom::Any, command_reads: false };
+        let rule = ReadRule { from: ReadFrom::Any, ..ReadRule::default() };
         let node = |draw| rule.node_of(MASTER, &[3, 4], draw, |_| Reach::Now);
         assert_eq!([0, 1, 2, 3].map(node), [Some(3), Some(4), MASTER, Some(3)]);
     }

@@ -24,18 +24,26 @@ pub enum FailOn {
     Unsteady,
     /// More requests were due than were answered, and their backlog grew to the end.
     Overloaded,
+    /// A write that was acknowledged was not there when the keys were read back.
+    Lost,
     /// More than this share, in millionths, of the answered requests other than reads were not stored, or found no record.
     Outcomes(u32),
 }
 
 impl FailOn {
     /// All faults without a value, in the order of help texts.
-    pub const ALL: [FailOn; 5] =
-        [FailOn::Limited, FailOn::Untrusted, FailOn::Errors, FailOn::Unsteady, FailOn::Overloaded];
+    pub const ALL: [FailOn; 6] = [
+        FailOn::Limited,
+        FailOn::Untrusted,
+        FailOn::Errors,
+        FailOn::Unsteady,
+        FailOn::Overloaded,
+        FailOn::Lost,
+    ];
 
     /// The forms that command lines accept, in the order of help texts.
-    pub const ACCEPTED: [&str; 6] =
-        ["limited", "untrusted", "errors", "unsteady", "overloaded", "outcomes:SHARE"];
+    pub const ACCEPTED: [&str; 7] =
+        ["limited", "untrusted", "errors", "unsteady", "overloaded", "lost", "outcomes:SHARE"];
 
     /// The name of the fault on command lines, in Plans and in reports, without its value.
     pub fn name(self) -> &'static str {
@@ -45,6 +53,7 @@ impl FailOn {
             FailOn::Errors => "errors",
             FailOn::Unsteady => "unsteady",
             FailOn::Overloaded => "overloaded",
+            FailOn::Lost => "lost",
             FailOn::Outcomes(_) => OUTCOMES,
         }
     }

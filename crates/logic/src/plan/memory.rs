@@ -49,6 +49,9 @@ const CHECK_BYTES: u64 = 256;
 /// Bytes of the stored versions that a worker keeps where values are checked.
 const WITNESS_BYTES: u64 = 8 << 20;
 
+/// Bytes of the newest acknowledged write of a record, in each worker.
+pub const ACKNOWLEDGED_BYTES: u64 = 16;
+
 /// Memory of a worker for the keys that it stored, if misses are distinguished by their causes.
 const OWN_STORES_BYTES: u64 = 8 << 20;
 
@@ -100,7 +103,8 @@ pub fn need_bytes(plan: &Plan) -> u64 {
     let checks = if plan.verify > 0.0 { WITNESS_BYTES } else { 0 };
     let stores = if plan.tells_misses() { OWN_STORES_BYTES } else { 0 };
     let workers = u64::from(plan.engine.threads)
-        .saturating_mul(WORKER_BYTES + checks + stores + interval * INTERVALS_PER_WORKER as u64);
+        .saturating_mul(WORKER_BYTES + checks + stores + interval * INTERVALS_PER_WORKER as u64)
+        .saturating_add(ledger_bytes(plan));
     clients
         .saturating_add(follow_up_bytes(plan))
         .saturating_add(workers)
@@ -108,6 +112,16 @@ pub fn need_bytes(plan: &Plan) -> u64 {
         .saturating_add(kept)
         .saturating_add(if plan.trace().is_some() { TRACE_BYTES } else { 0 })
         .saturating_add(PROCESS_BYTES)
+}
+
+/// Bytes of the acknowledged writes that all workers keep, where they are read back.
+pub fn ledger_bytes(plan: &Plan) -> u64 {
+    let workers = u64::from(plan.engine.threads);
+    if plan.audits() {
+        workers.saturating_mul(plan.data.records).saturating_mul(ACKNOWLEDGED_BYTES)
+    } else {
+        0
+    }
 }
 
 /// Bytes that all clients of a group need.
@@ -158,6 +172,7 @@ fn requests_at_once(plan: &Plan, group: &Group) -> u64 {
     let depth_in = |work: &Work| match work {
         Work::Load(load) => u64::from(load.depth),
         Work::Delete(delete) => u64::from(delete.depth),
+        Work::Audit(audit) => u64::from(audit.depth),
         Work::Window(_) | Work::Pause(_) => 1,
         Work::Mix(_) | Work::Replay(_) | Work::Trace(_) => {
             let calls = group.churn.as_ref().map_or(u64::MAX, |churn| churn.calls);
@@ -172,7 +187,7 @@ fn request_bytes(plan: &Plan) -> u64 {
     let stores = plan.phases.iter().any(|phase| match &phase.work {
         Work::Mix(mix) => mix.read_through_ns.is_some() || mix.any_op(Verb::stores),
         Work::Load(_) | Work::Replay(_) | Work::Trace(_) | Work::Window(_) => true,
-        Work::Delete(_) | Work::Pause(_) => false,
+        Work::Delete(_) | Work::Pause(_) | Work::Audit(_) => false,
     });
     let value = plan.data.value_sizes().map(crate::dist::Dist::mean_from_zero).fold(0.0, f64::max);
     let copied = if stores && value <= COPIED_VALUE_MAX_BYTES { value as u64 } else { 0 };
@@ -183,7 +198,7 @@ fn request_bytes(plan: &Plan) -> u64 {
 fn verbs_of(work: &Work) -> u64 {
     match work {
         Work::Mix(mix) => 2 * mix.ops.len() as u64,
-        Work::Load(_) | Work::Delete(_) => 1,
+        Work::Load(_) | Work::Delete(_) | Work::Audit(_) => 1,
         Work::Replay(_) | Work::Window(_) => 2,
         Work::Trace(_) => TRACE_VERBS.len() as u64,
         Work::Pause(_) => 0,

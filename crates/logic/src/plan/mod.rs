@@ -53,7 +53,7 @@ pub use self::group::{ChurningClients, ClientPolicy, Depth, Gap, Group, Late, Se
 pub use self::key_churn::{CHURN_ACCEPTED, ChurnError, KeyChurn, LIFE_MIN};
 pub use self::labels::{LABEL_ACCEPTED, LABELS_MAX, Labels, is_label, labels_text};
 pub use self::machine::{Backend, Clock, Engine, Socket, TlsOptions, TransmitSampling, Wait};
-pub use self::phase::{Delete, Fill, Load, Mix, Pause, Phase, Replay, Stop, Work};
+pub use self::phase::{Audit, Delete, Fill, Load, Mix, Pause, Phase, Replay, Stop, Work};
 pub use self::popularity::{POPULARITIES, Popularity};
 pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, WithCodec};
 pub use self::rank_shares::{RankCount, RankShare, RankShares};
@@ -219,9 +219,13 @@ impl Plan {
         })
     }
 
-    /// The last phase, where it is measured and its requests are drawn from a mix: the requests of a probe.
+    /// The last phase before an audit, where it is measured and its requests are drawn from a mix: the requests of a probe.
     pub fn probed_phase(&self) -> Option<&Phase> {
-        self.phases.last().filter(|phase| phase.recorded && matches!(phase.work, Work::Mix(_)))
+        let is_behind = |work: &Work| matches!(work, Work::Audit(_) | Work::Pause(Pause { for_ns: 1.., .. }));
+        self.phases
+            .iter()
+            .rfind(|phase| !is_behind(&phase.work))
+            .filter(|phase| phase.recorded && matches!(phase.work, Work::Mix(_)))
     }
 
     /// The files that a run of the Plan reads, each with what it is read as.
@@ -331,6 +335,11 @@ impl Plan {
             Some(window) => window.pool.lanes(self.servers.len()),
             None => self.route.lanes(self.servers.len()),
         }
+    }
+
+    /// Whether the run reads back what it wrote.
+    pub fn audits(&self) -> bool {
+        self.phases.last().is_some_and(|phase| matches!(phase.work, Work::Audit(_)))
     }
 
     /// Whether a phase replays a recording.

@@ -45,6 +45,8 @@ pub enum Work {
     Delete(Delete),
     /// Make no requests; connections stay open.
     Pause(Pause),
+    /// Read every record back that the run wrote, and compare it with the newest acknowledged write.
+    Audit(Audit),
 }
 
 /// Making the requests of a recording, from its first line on; after a deletion that divides a recorded phase, from where
@@ -85,6 +87,19 @@ pub struct Delete {
 pub struct Pause {
     /// Time at which the pause ends, in nanoseconds from the beginning of the run.
     pub until_ns: Nanos,
+    /// Least time of the pause in nanoseconds, from its own beginning.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub for_ns: Nanos,
+}
+
+/// Reading records back, as fast as it goes: those with an acknowledged write, each from the server that its key belongs to. The
+/// phase is the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Audit {
+    /// Most requests outstanding on one connection.
+    pub depth: u32,
 }
 
 /// Storing the records before they are asked for.

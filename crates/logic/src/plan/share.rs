@@ -169,6 +169,7 @@ impl<'a> PhaseShare<'a> {
             // How many keys a recording has, only its reader knows.
             Work::Delete(_) if plan.replays() => Some(0),
             Work::Delete(delete) => Some(delete_records(delete, plan.data.records)),
+            Work::Audit(_) => Some(plan.data.records),
             Work::Mix(_) | Work::Replay(_) | Work::Trace(_) | Work::Pause(_) | Work::Window(_) => None,
         };
         let requests = requests_of_phase(plan, phase, records);
@@ -273,6 +274,7 @@ impl<'a> PhaseShare<'a> {
         match &self.phase.work {
             Work::Load(load) => load.depth,
             Work::Delete(delete) => delete.depth,
+            Work::Audit(audit) => audit.depth,
             Work::Window(_) => 1,
             Work::Mix(_) | Work::Replay(_) | Work::Trace(_) | Work::Pause(_) => {
                 memory::depth_of(&self.plan.groups[group])

@@ -68,7 +68,9 @@ impl PhaseTimes {
         let runs_on = plan.runs_on(number);
         let since = if runs_on { self.since } else { begin };
         let end = match &phase.work {
-            Work::Pause(pause) => run_began.saturating_add(pause.until_ns),
+            Work::Pause(pause) => {
+                run_began.saturating_add(pause.until_ns).max(begin.saturating_add(pause.for_ns))
+            }
             Work::Delete(_) if runs_on => self.end,
             _ => phase.stop.time_ns.map_or(NEVER, |time_ns| since.saturating_add(time_ns)),
         };
@@ -133,7 +135,7 @@ mod tests {
     fn a_phase_ends_by_its_time_or_never() {
         let mix = || Work::Mix(Mix::of(&[(Verb::Get, 1.0)]));
         let delete = || Work::Delete(Delete { share: 0.5, depth: 1 });
-        let pause = |until_ns| Work::Pause(Pause { until_ns });
+        let pause = |until_ns| Work::Pause(Pause { until_ns, for_ns: 0 });
         let load = Work::Load(Load::default());
         let (s, ms) = (SECOND, MILLISECOND);
         assert_eq!(ends(&plan([(load, None, false), (mix(), Some(s), true)])), [NEVER, 2 * s + 10 * ms]);
@@ -141,6 +143,8 @@ mod tests {
         // A pause counts from the beginning of the run, and is over at once where that has passed.
         assert_eq!(ends(&plan([(mix(), Some(s), false), (pause(3 * s), None, false)])), [2 * s, 4 * s]);
         assert_eq!(ends(&plan([(mix(), Some(s), false), (pause(ms), None, false)])), [2 * s, 2 * s + ms]);
+        let settle = Work::Pause(Pause { until_ns: ms, for_ns: s });
+        assert_eq!(ends(&plan([(mix(), Some(s), true), (settle, None, false)])), [2 * s, 3 * s + ms]);
         // A deletion that divides a recorded phase takes its time from that, and so does the second part.
         let divided = [(mix(), Some(s), true), (delete(), None, false), (mix(), Some(2 * s), true)];
         assert_eq!(ends(&plan(divided)), [2 * s, 2 * s + ms, 3 * s]);

@@ -1,5 +1,7 @@
 //! Draws one request: its keys, its values, and what is done with its answer.
 
+use std::sync::Arc;
+
 use crate::client::route::{Place, Router};
 use crate::cluster::view::ClusterView;
 use crate::plan::{Data, Fill, Work};
@@ -21,6 +23,7 @@ use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::task::{Task, TaskKind};
 use crate::workload::trace::{RecordedKeys, TraceShare};
 use crate::workload::value::{HEADER_BYTES, HeaderBuffer, ValueMaker, Version};
+use crate::workload::verify::ledger::Ledger;
 use crate::workload::verify::reads::ReadChecks;
 use crate::workload::verify::stale::{Mark, RunMark};
 use crate::workload::window::WindowMaker;
@@ -92,6 +95,8 @@ pub struct RequestInputs<'a> {
     pub run: RunMark,
     /// Share of reads that are checked.
     pub verify: f64,
+    /// The acknowledged writes, none so far; `None` where they are not read back.
+    pub ledger: Option<Ledger>,
     /// The lanes of every client.
     pub router: Router,
     /// The cluster that the servers are nodes of; `None` where they are none.
@@ -140,6 +145,7 @@ impl<'a> RequestInputs<'a> {
             clients,
             run,
             verify: 0.0,
+            ledger: None,
             router: Router::single(),
             cluster: None,
             loaders: u64::MAX,
@@ -167,10 +173,12 @@ impl RequestMaker {
     pub fn new(inputs: RequestInputs<'_>) -> RequestMaker {
         let RequestInputs { keys, values, data, clients, run, verify, router, loaders, .. } = inputs;
         let account = |clock: CacheClock| Box::new(CacheAccount::new(clock == CacheClock::Seconds));
+        let mut checks = ReadChecks::new(verify, run);
+        checks.ledger = inputs.ledger.map(Box::new);
         RequestMaker {
             records: Records::new(keys, values, data, inputs.bare_counters),
             task: Task::new(run.number(), inputs.trace, inputs.recorded, inputs.rows, inputs.sequencer),
-            checks: ReadChecks::new(verify, run),
+            checks,
             routing: Routing { router, clients, loaders, cluster: inputs.cluster },
             buffer: RequestBuffer {
                 list: PairList { bytes: Vec::with_capacity(KEY_MAX_BYTES), ..PairList::default() },
@@ -266,13 +274,38 @@ impl RequestMaker {
     pub fn begin(&mut self, work: &Work, seed: u64) {
         self.task.begin(work, seed, self.records.count());
         let is_mix = matches!(self.task.kind, TaskKind::Mix(_));
-        self.checks.begin(self.task.is_load(), self.cache.is_some() && is_mix);
+        let is_audit = self.audited().is_some();
+        self.checks.begin(self.task.is_load(), self.cache.is_some() && is_mix, is_audit);
+        if let Some(view) = self.cluster_mut() {
+            view.reads.masters_alone = is_audit;
+        }
     }
 
     /// Whether this phase loads.
     #[inline]
     pub fn is_load(&self) -> bool {
         self.task.is_load()
+    }
+
+    /// Takes the acknowledged writes, after which no more are noted; `None` where none were to be.
+    pub fn take_ledger(&mut self) -> Option<Ledger> {
+        self.checks.ledger.take().map(|ledger| *ledger)
+    }
+
+    /// Keeps the acknowledged writes of all clients for the phase that reads them back.
+    pub fn keep_audited(&mut self, ledger: Arc<Ledger>) {
+        self.task.keep_audited(ledger);
+    }
+
+    /// The acknowledged writes that this phase reads back; `None` in other phases.
+    #[inline]
+    pub fn audited(&self) -> Option<&Ledger> {
+        self.task.audited()
+    }
+
+    /// Whether the record of request `index` of client `number`, in a phase that reads records back, was written.
+    pub(crate) fn is_written(&self, index: u64, number: u64) -> bool {
+        self.audited().is_some_and(|ledger| ledger.is_written(self.routing.place(index, number)))
     }
 
     /// Whether clients have windows.
@@ -366,6 +399,7 @@ impl RequestMaker {
                 let key = self.records.index_at(spaces, self.routing.place(index, number));
                 Some((store_of(self.records.spaces.space(key)), key))
             }
+            TaskKind::Audit(_) => Some((Verb::Get, self.routing.place(index, number))),
             TaskKind::Delete { order, records, recorded } => {
                 let place = self.routing.place(index, number);
                 debug_assert!(place < *records);

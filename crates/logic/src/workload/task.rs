@@ -1,5 +1,7 @@
 //! The work of a phase, made ready for one worker's clients.
 
+use std::sync::Arc;
+
 use crate::plan::share::delete_records;
 use crate::plan::{Fill, Fills, Load, Mix, TracePace, Work};
 use crate::protocol::{MetaAsk, Verb};
@@ -16,6 +18,7 @@ use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::shuffle::Shuffle;
 use crate::workload::trace::{RecordedKeys, TraceCursor, TraceShare};
 use crate::workload::unstored::{ABSENT_FROM, Wanted, fresh_key, may_be_fresh, own_key};
+use crate::workload::verify::ledger::Ledger;
 
 /// Names the order of deletion among all that a seed decides.
 const DELETED: u64 = 0x64_656c_6574;
@@ -39,6 +42,8 @@ pub(crate) struct Task {
     phases: u64,
     /// Records that are lost at moments of this phase.
     losses: Vec<Loss>,
+    /// The acknowledged writes of all clients, once they are to be read back.
+    audited: Arc<Ledger>,
 }
 
 /// The work of the clients in a phase.
@@ -62,6 +67,8 @@ pub(super) enum TaskKind {
     Rows,
     /// The records at the first `records` places of `order` are deleted; with `recorded`, these keys of the trace.
     Delete { order: Shuffle, records: u64, recorded: Option<RecordedKeys> },
+    /// The records with these acknowledged writes are read, one after the other.
+    Audit(Arc<Ledger>),
 }
 
 impl Task {
@@ -83,6 +90,7 @@ impl Task {
             run,
             phases: 0,
             losses: Vec::new(),
+            audited: Arc::default(),
         }
     }
 
@@ -124,6 +132,7 @@ impl Task {
                 TaskKind::Delete { order, records: delete_records(delete, records), recorded }
             }
             Work::Pause(_) => TaskKind::Rest,
+            Work::Audit(_) => TaskKind::Audit(Arc::clone(&self.audited)),
         };
         self.asks_meta = self.meta() != MetaAsk::default();
     }
@@ -145,6 +154,26 @@ impl Task {
         if let TaskKind::Changing(changing) = &mut self.kind {
             changing.turn_to(at);
         }
+    }
+
+    /// Keeps the acknowledged writes of all clients for the phase that reads them back.
+    pub(super) fn keep_audited(&mut self, ledger: Arc<Ledger>) {
+        self.audited = ledger;
+    }
+
+    /// The acknowledged writes that this phase reads back; `None` in other phases.
+    #[inline]
+    pub(crate) fn audited(&self) -> Option<&Ledger> {
+        match &self.kind {
+            TaskKind::Audit(ledger) => Some(ledger),
+            _ => None,
+        }
+    }
+
+    /// Whether requests of this phase are chosen from what is there to be asked: rows of a trace, or records that were written.
+    #[inline]
+    pub(crate) fn is_chosen(&self) -> bool {
+        matches!(self.kind, TaskKind::Replay(_) | TaskKind::Rows | TaskKind::Audit(_))
     }
 
     /// Whether this phase replays a trace, so that the index of a key is the number of a row.
@@ -232,7 +261,7 @@ impl Task {
             TaskKind::Changing(changing) => changing.mix().table.verb(bits),
             TaskKind::Sequence { verb, .. } => *verb,
             TaskKind::Load(_) | TaskKind::Rest | TaskKind::Window { .. } => Verb::Set,
-            TaskKind::Replay(_) | TaskKind::Rows => Verb::Get,
+            TaskKind::Replay(_) | TaskKind::Rows | TaskKind::Audit(_) => Verb::Get,
             TaskKind::Delete { .. } => Verb::Delete,
         }
     }

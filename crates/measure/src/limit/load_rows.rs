@@ -163,7 +163,7 @@ fn keeps_records(plan: &Plan) -> bool {
         Work::Mix(mix) => {
             only_rewrites(mix) && plan.changes.parts.iter().all(|part| only_rewrites(&part.mix(mix)))
         }
-        Work::Pause(_) => true,
+        Work::Pause(_) | Work::Audit(_) => true,
         Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Delete(_) => false,
     };
     let is_kept = plan.data.expiry_s.support() == (0.0, 0.0)

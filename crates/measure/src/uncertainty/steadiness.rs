@@ -418,7 +418,7 @@ mod tests {
     fn runs_that_are_short_or_change_by_plan_are_not_judged() {
         let requests = || queue(4, 0.5, SERVICE_NS, LENGTH_NS);
         assert_eq!(judged(requests(), &open_plan()), Some(Steadiness::Steady));
-        assert_eq!(judged(requests(), &plan(Work::Pause(Pause { until_ns: 0 }), None)), None);
+        assert_eq!(judged(requests(), &plan(Work::Pause(Pause { until_ns: 0, for_ns: 0 }), None)), None);
         let twice = Plan { phases: [open_plan().phases, open_plan().phases].concat(), ..open_plan() };
         assert_eq!(judged(requests(), &twice), None, "two measured phases");
         let short = Run::of(SECOND, queue(3, 0.5, SERVICE_NS, SECOND)).measurement();

@@ -578,7 +578,8 @@ fn rows_due(summary: &Summary) -> u64 {
 /// In how many seconds all requests of a run at this rate are due, at the latest but for one in ten thousand runs. A replay may
 /// have fewer requests, `replayed`, than its plan allows.
 fn due_s(plan: &Plan, rate: f64, replayed: Option<u64>) -> f64 {
-    let stop = plan.phases.last().map(|phase| phase.stop).unwrap_or_default();
+    let measured = plan.phases.iter().rfind(|phase| phase.recorded);
+    let stop = measured.map(|phase| phase.stop).unwrap_or_default();
     let counts = stop.requests.into_iter().chain(replayed);
     let counted_s = counts.min().map(|count| (count as f64 + 4.0 * (count as f64).sqrt()) / rate);
     let timed_s = stop.time_ns.map(seconds);

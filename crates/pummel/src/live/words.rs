@@ -102,6 +102,8 @@ pub fn stage_word(stage: Stage) -> &'static str {
         Stage::Load => "loading",
         Stage::WarmUp => "warming up",
         Stage::Measure => "measuring",
+        Stage::Settle => "settling",
+        Stage::Audit => "reading back",
         Stage::Over => "over",
     }
 }

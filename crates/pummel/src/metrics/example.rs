@@ -46,6 +46,7 @@ pub fn full() -> (Snapshot, ProcessFigures) {
         connections_failed: 2,
         connect: times(),
         verified: Some([7, 1, 1]),
+        audited: Some([90, 1, 2, 3, 4, 5]),
         generator_limited: false,
         quantiles: vec![("get", Span::Response, 0.99, 151_000)],
         goals: vec![("p99:1ms".to_owned(), true)],

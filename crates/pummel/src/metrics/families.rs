@@ -214,9 +214,14 @@ fn connections<'a>(to: &mut Collected<'a>, snapshot: &'a Snapshot) {
     to.one("pummel_connections_failed_total", result.map(|result| Value::Count(result.connections_failed)));
     to.one("pummel_connections_reopened_total", Some(Value::Count(seen.reopened)));
     to.one("pummel_connect_seconds", result.map(|result| Value::Times(&result.connect)));
-    let Some(counts) = result.and_then(|result| result.verified) else { return };
-    for (word, count) in ["right", "wrong", "stale"].into_iter().zip(counts) {
+    let verified = result.and_then(|result| result.verified).into_iter().flatten();
+    for (word, count) in ["right", "wrong", "stale"].into_iter().zip(verified) {
         to.push("pummel_verified_values_total", &[word], Value::Count(count));
+    }
+    let audited = result.and_then(|result| result.audited).into_iter().flatten();
+    let states = ["current", "contested", "newer", "older", "missing", "unread"];
+    for (word, count) in states.into_iter().zip(audited) {
+        to.push("pummel_audited_keys_total", &[word], Value::Count(count));
     }
 }
 

@@ -246,6 +246,12 @@ pub static ROWS: &[Row] = &[
         "Values that were checked: right, wrong, or stale; absent without --verify",
     ),
     counter(
+        "pummel_audited_keys_total",
+        &["result"],
+        Since::End,
+        "Keys that were read back (--audit): current, contested, newer, unread, or lost: older and missing",
+    ),
+    counter(
         "pummel_worker_busy_seconds_total",
         &["worker"],
         Since::Interval,

@@ -5,7 +5,7 @@ use pummel_measure::outcome::RunOutcome;
 
 use super::limit_line::GENERATOR;
 use super::outcomes::OtherOutcomes;
-use super::{Document, reads};
+use super::{AuditResult, Document, reads};
 
 /// Whether a run had a fault of `--fail-on`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,13 @@ pub enum Evidence {
     NotAtOneLevel,
     /// The queue grew to the end of the run.
     GrowingQueue,
+    /// Acknowledged writes were lost.
+    Lost {
+        /// Keys whose newest acknowledged write was lost.
+        lost: u64,
+        /// Keys that were written.
+        keys: u64,
+    },
 }
 
 /// Reason why a fault of `--fail-on` cannot be determined.
@@ -55,6 +62,8 @@ pub enum Undetermined {
     NoTrust,
     /// The steadiness of the run is not judged.
     SteadinessNotJudged,
+    /// The run did not read back what it wrote.
+    NoAudit,
     /// The load changes by plan, so that the steadiness of the run is not judged.
     ChangingLoad,
 }
@@ -85,6 +94,14 @@ impl Document {
                 }
                 (_, 0) => FailOnAnswer::Unknown(Undetermined::NoRequest),
                 _ => FailOnAnswer::No,
+            },
+            FailOn::Lost => match &self.audit {
+                None => FailOnAnswer::Unknown(Undetermined::NoAudit),
+                Some(AuditResult { inconclusive: Some(why), .. }) => {
+                    FailOnAnswer::Unknown(Undetermined::Says(why.clone()))
+                }
+                Some(AuditResult { lost: 0, .. }) => FailOnAnswer::No,
+                Some(audit) => FailOnAnswer::Yes(Evidence::Lost { lost: audit.lost, keys: audit.keys }),
             },
             FailOn::Outcomes(parts) => self.has_other_outcomes(f64::from(parts) / 1e6),
             FailOn::Unsteady => match self.steady {

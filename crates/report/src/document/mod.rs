@@ -6,6 +6,7 @@
 
 mod agents;
 mod asked;
+mod audit;
 mod cache;
 mod cluster;
 mod connections;
@@ -59,6 +60,7 @@ use crate::words::reason;
 
 pub use self::agents::{AgentsResult, DeviationResult, LossResult, MemberResult, MemberTrust};
 use self::asked::AskedRate;
+pub use self::audit::AuditResult;
 pub use self::cache::CacheResult;
 pub use self::cluster::{
     ClusterResult, ImbalanceResult, NodeRole, OutageResult, ShardResult, redirects_by_kind,
@@ -204,6 +206,9 @@ pub struct Document {
     /// The cluster whose nodes were asked (`--cluster`); absent in sums, and where the servers are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterResult>,
+    /// The keys that were read back after the run (`--audit`); absent without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditResult>,
     /// Datagrams of the whole run, with the load where that went over UDP (`--udp`); absent without UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<udp::DatagramCounts>,
@@ -461,6 +466,8 @@ impl Document {
         let asked = AskedRate::of(plan);
         let groups = if summary.groups.len() > 1 { summary.groups.as_slice() } else { &[] };
         let ops = ops_of(plan, &summary.ops, &measurement.ops());
+        let cluster = ClusterResult::of(report);
+        let evidence = measurement.evidence.as_ref().map(EvidenceResult::of);
         let document = Document {
             schema: SCHEMA,
             tool: ToolResult::own(build),
@@ -496,7 +503,8 @@ impl Document {
             bytes: measurement.counters.bytes,
             connections: ConnectionsResult::of(report),
             servers: ServerRequestsResult::all_of(plan, measurement, summary.seconds),
-            cluster: ClusterResult::of(report),
+            audit: AuditResult::of(report, cluster.as_ref(), evidence.as_ref()),
+            cluster,
             udp: measurement.udp,
             samples: measurement.samples,
             trace: measurement.replayed.as_ref().map(ReplayedResult::of),
@@ -519,7 +527,7 @@ impl Document {
             generator: GeneratorResult::of(report),
             trust: Some(TrustResult::of(plan, summary)),
             verdict: Some(VerdictResult::of(summary)),
-            evidence: measurement.evidence.as_ref().map(EvidenceResult::of),
+            evidence,
             server_stats: ServerStatsResult::all_of(measurement.evidence.as_ref()),
             certainty: CertaintyResult::of(report),
             certainty_missing: None,

@@ -192,6 +192,8 @@ pub const OPTIONS: &[OptionRow] = &[
     option("phases[].work.mix.fill", "--fill", Form::Plain).or("set"),
     option("phases[].work.mix.noreply", "--noreply", Form::Switch),
     option("verify", "--verify", Form::Plain),
+    option("phases[].work.audit", "--audit", Form::Given).beside_the_load(),
+    option("phases[].work.pause.for_ns", "--settle", Form::Time).or("5s").beside_the_load(),
     option("phases[].work.load", "--mix", Form::Loaded).called("loaded records"),
     option("phases[].work.load.depth", "--depth", Form::Plain)
         .called("requests outstanding while records are loaded"),
@@ -287,6 +289,7 @@ pub const OPTIONS: &[OptionRow] = &[
     field("phases[].work.delete.share", "share of records that are deleted", Form::Plain),
     field("phases[].work.pause", "pause", Form::Given),
     field("phases[].work.pause.until_ns", "end of the pause", Form::Time),
+    field("phases[].work.audit.depth", "requests outstanding while records are read back", Form::Plain),
 ];
 
 #[cfg(test)]

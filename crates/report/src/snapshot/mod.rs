@@ -259,13 +259,25 @@ pub enum Stage {
     WarmUp,
     /// Requests are measured.
     Measure,
+    /// Nothing is sent before what was stored is read back.
+    Settle,
+    /// What was stored is read back.
+    Audit,
     /// The run is over.
     Over,
 }
 
 impl Stage {
     /// Every stage, in the order of a run.
-    pub const ALL: [Stage; 5] = [Stage::Connecting, Stage::Load, Stage::WarmUp, Stage::Measure, Stage::Over];
+    pub const ALL: [Stage; 7] = [
+        Stage::Connecting,
+        Stage::Load,
+        Stage::WarmUp,
+        Stage::Measure,
+        Stage::Settle,
+        Stage::Audit,
+        Stage::Over,
+    ];
 
     /// The word of the label `phase`.
     pub fn name(self) -> &'static str {
@@ -274,6 +286,8 @@ impl Stage {
             Stage::Load => "load",
             Stage::WarmUp => "warmup",
             Stage::Measure => "measure",
+            Stage::Settle => "settle",
+            Stage::Audit => "audit",
             Stage::Over => "over",
         }
     }
@@ -377,6 +391,8 @@ pub struct RunResult {
     pub connect: TimeBuckets,
     /// Values that were checked in all runs: right, wrong, stale. `None` where none was.
     pub verified: Option<[u64; 3]>,
+    /// Keys that were read back: current, contested, newer, older, missing, unread; `None` where none are.
+    pub audited: Option<[u64; 6]>,
     /// Whether the generator set the rate of the last run.
     pub generator_limited: bool,
     /// Quantiles of the last run that are known: operation, span, name of the quantile as a number from 0 to 1, nanoseconds.
@@ -472,6 +488,8 @@ impl Snapshot {
         self.stage = match &phase.work {
             _ if phase.recorded => Stage::Measure,
             Work::Load(_) => Stage::Load,
+            Work::Pause(pause) if pause.for_ns > 0 => Stage::Settle,
+            Work::Audit(_) => Stage::Audit,
             _ => Stage::WarmUp,
         };
         self.progress = None;
@@ -493,6 +511,9 @@ impl Snapshot {
                 now.saturating_sub(self.started).min(last_ns)
             }
             // The last one that was asked for.
+            Stage::Settle | Stage::Audit => {
+                plan.measured_ns.map_or(0, |length_ns| length_ns.saturating_sub(1))
+            }
             Stage::Over => self.ended_ns.saturating_sub(1),
         };
         Some(changing.at(since_ns))
@@ -734,6 +755,19 @@ impl Snapshot {
             *right += verify.checked.saturating_sub(verify.failed + verify.stale);
             *wrong += verify.failed;
             *stale += verify.stale;
+        }
+        if let Some(audit) = &measurement.audit {
+            let counts = &audit.counts;
+            let own = [
+                counts.current,
+                counts.contested,
+                counts.newer,
+                counts.older,
+                counts.missing,
+                audit.unread(),
+            ];
+            let all = result.audited.get_or_insert_default();
+            all.iter_mut().zip(own).for_each(|(all, own)| *all += own);
         }
         let is_open = !plan.groups.iter().any(Group::is_closed_loop);
         let limit = summary.limit(is_open, measurement.counters.skipped.requests);

@@ -1,6 +1,6 @@
 //! The words for the faults of `--fail-on`: the evidence of one, and the reason why one cannot be determined.
 
-use pummel_measure::words::grouped;
+use pummel_measure::words::{counted, grouped};
 
 use crate::document::{Evidence, FailOnAnswer, OtherOutcomes, Undetermined};
 
@@ -21,6 +21,7 @@ fn evidence_words(evidence: &Evidence) -> String {
         }
         Evidence::Outcomes(others) => others.iter().map(OtherOutcomes::words).collect::<Vec<_>>().join("; "),
         Evidence::NotAtOneLevel => "the run was not at one level".to_owned(),
+        Evidence::Lost { lost, keys } => format!("{} of {} lost", grouped(*lost), counted(*keys, "key")),
         Evidence::GrowingQueue => "the queue grew to the end of the run".to_owned(),
     }
 }
@@ -34,6 +35,7 @@ fn undetermined_words(why: &Undetermined) -> &str {
         Undetermined::NoLimit => "the result does not say what the limit was",
         Undetermined::NoTrust => "the result does not say whether its times may be believed",
         Undetermined::SteadinessNotJudged => "whether the run was steady is not judged",
+        Undetermined::NoAudit => "the run did not read back what it wrote (--audit)",
         Undetermined::ChangingLoad => {
             "the load changes by plan, and whether the run was steady is not judged"
         }

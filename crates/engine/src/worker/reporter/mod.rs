@@ -10,14 +10,17 @@ use std::sync::Arc;
 
 use pummel_logic::cluster::shards::ShardOfSlot;
 use pummel_logic::connection::inflight::CheckState;
+use pummel_logic::connection::session::Answer;
 use pummel_logic::plan::TransmitSampling;
 use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
+use pummel_logic::protocol::Outcome;
 use pummel_logic::rng::Stream;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
 use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_logic::workload::sequence::RequestLength;
 use pummel_logic::workload::value::Version;
+use pummel_logic::workload::verify::ledger::Ledger;
 use pummel_measure::events::{Departure, Row};
 use pummel_measure::flight::FlightAccount;
 use pummel_measure::interval::Interval;
@@ -562,6 +565,21 @@ impl WorkerReporter {
         self.checks.end(slot, maker, is_stale, &mut self.end.verify);
     }
 
+    /// Takes in the answer to the read of a record that is read back over the connection in `slot`, and compares the record with its
+    /// newest acknowledged write.
+    pub fn end_audited(&mut self, slot: usize, answer: &Answer<'_>, maker: &RequestMaker, ledger: &Ledger) {
+        let version = self.checks.end_audited(slot, maker, &mut self.end.verify);
+        let found = match answer.outcome {
+            Outcome::Miss => None,
+            Outcome::Hit if version.is_some() => version,
+            _ => return,
+        };
+        if let Some(state) = ledger.judge(answer.ticket.key, found) {
+            let shard = self.shards.as_ref().map_or(0, |shards| shards.shard_of(answer.ticket.place));
+            self.end.audit.note(state, shard);
+        }
+    }
+
     /// Drops the check on the connection in `slot`, if there is one, since its value has no end.
     pub fn drop_check(&mut self, slot: usize) {
         self.checks.drop_check(slot);
@@ -573,8 +591,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use pummel_logic::connection::inflight::Ticket;
-    use pummel_logic::connection::session::{Answer, Stamp};
-    use pummel_logic::protocol::Outcome;
+    use pummel_logic::connection::session::Stamp;
     use pummel_logic::protocol::Verb;
 
     use super::*;

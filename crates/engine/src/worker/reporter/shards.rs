@@ -34,6 +34,11 @@ impl ShardRequests {
         self.add(place, due, begin, outcome);
     }
 
+    /// The number of the shard that a slot belongs to.
+    pub fn shard_of(&self, slot: u16) -> u16 {
+        self.shards.of(slot) as u16
+    }
+
     /// Counts a request that was due and was never sent.
     pub fn note_unsent(&mut self, place: u16, due: Nanos, begin: Nanos) {
         self.add(place, due, begin, ShardOutcome::Unsent);

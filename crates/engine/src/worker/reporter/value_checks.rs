@@ -26,6 +26,23 @@ struct PassingValue {
     check_state: CheckState,
 }
 
+impl PassingValue {
+    /// The version of the value, which has passed by; `None` for a wrong one, and for one that has none. Adds the verdict to `verify`.
+    fn version(&self, maker: &RequestMaker, verify: &mut Verify) -> Option<Version> {
+        verify.checked += 1;
+        match self.check.end(maker.values()) {
+            ValueVerdict::Good(version) => return Some(version),
+            ValueVerdict::Pieces | ValueVerdict::Counter => {}
+            ValueVerdict::Short => verify.short += 1,
+            ValueVerdict::Bad(damage) => {
+                let mut key = [0; KEY_MAX_BYTES];
+                verify.fail(maker.keys().key(self.key, &mut key), damage);
+            }
+        }
+        None
+    }
+}
+
 impl ValueChecks {
     /// Checks of no value, on the connections in `slots` slots. Slots are added later where `grows` is set.
     pub fn new(slots: usize, grows: bool) -> ValueChecks {
@@ -64,19 +81,21 @@ impl ValueChecks {
         verify: &mut Verify,
     ) {
         let Some(value) = self.passing.get_mut(slot).and_then(Option::take) else { return };
-        let verdict = value.check.end(maker.values());
-        verify.checked += 1;
-        match verdict {
-            ValueVerdict::Good(version) => {
-                verify.stale += u64::from(is_stale(value.check_state, value.key, version))
-            }
-            ValueVerdict::Pieces | ValueVerdict::Counter => {}
-            ValueVerdict::Short => verify.short += 1,
-            ValueVerdict::Bad(damage) => {
-                let mut key = [0; KEY_MAX_BYTES];
-                verify.fail(maker.keys().key(value.key, &mut key), damage);
-            }
+        if let Some(version) = value.version(maker, verify) {
+            verify.stale += u64::from(is_stale(value.check_state, value.key, version));
         }
+    }
+
+    /// Ends the check on the connection in `slot` of a value that is read back. Returns its version; `None` where none passed by, and
+    /// for a wrong value, which alone is added to `verify`.
+    pub fn end_audited(&mut self, slot: usize, maker: &RequestMaker, verify: &mut Verify) -> Option<Version> {
+        let value = self.passing.get_mut(slot)?.take()?;
+        let mut own = Verify::default();
+        let version = value.version(maker, &mut own);
+        if own.failed > 0 {
+            verify.merge(&own);
+        }
+        version
     }
 
     /// Drops the check on the connection in `slot`, if there is one, since its value has no end.

@@ -401,7 +401,7 @@ mod tests {
                 plan.changes.parts[1].name = plan.changes.parts[0].name.clone();
             }),
             ("changes.rate", "drawn requests", |plan| {
-                plan.phases[0].work = Work::Pause(Pause { until_ns: 1 });
+                plan.phases[0].work = Work::Pause(Pause { until_ns: 1, for_ns: 0 });
                 plan.phases[0].stop = Stop::default();
             }),
             ("changes.rate", "one measured phase", |plan| plan.phases.push(plan.phases[0].clone())),

@@ -45,7 +45,7 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         }
         Work::Mix(mix) => mix_fits(plan, index, mix),
         Work::Window(window) => window_fits(index, window),
-        Work::Pause(_) => Ok(()),
+        Work::Pause(_) | Work::Audit(_) => Ok(()),
         Work::Replay(_) | Work::Trace(_) | Work::Delete(_) => {
             let expected =
                 "UDP is accepted only where nothing is replayed and no records are deleted at once";

@@ -2,6 +2,7 @@
 //!
 //! What floors 1 and 2 assert of a Plan holds of every [`ValidPlan`], and [`Plan::validate`] is the only way to one.
 
+mod audit;
 mod changes;
 mod clients;
 mod datagrams;
@@ -96,6 +97,7 @@ impl Plan {
         requests::meta(&self)?;
         run::judged_fits(&self)?;
         clients::windows_fit(&self)?;
+        audit::audit_fits(&self)?;
         run::memory_fits(&self)?;
         match self.transport {
             Transport::Stream => Ok(ValidPlan(self)),

@@ -19,6 +19,7 @@ fn phase(index: usize, phase: &Phase) -> Result<(), Invalid> {
         Work::Load(load) => self::load(index, load, phase.stop),
         Work::Delete(delete) => self::delete(index, delete, phase.stop),
         Work::Pause(pause) => self::pause(index, pause, phase.stop),
+        Work::Audit(audit) => within(Field::AuditDepth.of(index), audit.depth.into(), 1, DEPTH_MAX),
         Work::Replay(replay) => self::replay(index, replay, phase.stop),
         Work::Trace(replay) => {
             stop_time(index, phase.stop)?;
@@ -54,6 +55,7 @@ fn delete(index: usize, delete: &Delete, stop: Stop) -> Result<(), Invalid> {
 
 fn pause(index: usize, pause: &Pause, stop: Stop) -> Result<(), Invalid> {
     ends_by_itself(index, stop, "a pause")?;
+    span(Field::PauseFor.of(index), pause.for_ns, (0, "0"), (YEAR, "8760h"))?;
     span(Field::PauseUntil.of(index), pause.until_ns, (0, "0"), (YEAR, "8760h"))
 }
 

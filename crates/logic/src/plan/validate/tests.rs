@@ -114,7 +114,7 @@ fn of_meta() -> Plan {
 fn divided() -> Plan {
     let mut plan = Plan::measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
     plan.phases.push(phase("delete", Work::Delete(Delete { share: 0.5, depth: 4 }), Stop::default()));
-    plan.phases.push(phase("pause", Work::Pause(Pause { until_ns: SECOND }), Stop::default()));
+    plan.phases.push(phase("pause", Work::Pause(Pause { until_ns: SECOND, for_ns: 0 }), Stop::default()));
     let replay =
         Replay { path: "recorded".to_owned(), format: 1, read_through_ns: Some(10), reads_only: false };
     plan.phases.push(phase("replay", Work::Replay(replay), for_a_second()));
@@ -420,7 +420,12 @@ fn build(plan: &ValidPlan) {
             Work::Delete(delete) => {
                 assert!(share::delete_records(delete, plan.data.records) <= plan.data.records);
             }
-            Work::Mix(_) | Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Pause(_) => {}
+            Work::Mix(_)
+            | Work::Window(_)
+            | Work::Replay(_)
+            | Work::Trace(_)
+            | Work::Pause(_)
+            | Work::Audit(_) => {}
         }
         if !matches!(phase.work, Work::Replay(_)) {
             maker.begin(&phase.work, plan.seed);

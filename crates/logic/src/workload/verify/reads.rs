@@ -2,6 +2,7 @@
 //! be stored when a read is sent.
 
 use crate::rng::unit;
+use crate::workload::verify::ledger::Ledger;
 use crate::workload::verify::stale::{RunMark, Witness};
 
 /// The checks of one worker's reads.
@@ -9,6 +10,8 @@ use crate::workload::verify::stale::{RunMark, Witness};
 pub(crate) struct ReadChecks {
     /// Share of the reads whose values are checked, from 0 to 1.
     share: f64,
+    /// The same for the phase under way: all, in an audit.
+    share_now: f64,
     /// Replies are counted for the account of the cache.
     pub(in crate::workload) counts_cache: bool,
     /// Reads of one key are checked or counted, so that items of their answers may be of use.
@@ -17,6 +20,8 @@ pub(crate) struct ReadChecks {
     marks_stores: bool,
     /// The writes that are known to be stored.
     pub(crate) witness: Witness,
+    /// The acknowledged writes; `None` where they are not read back.
+    pub(crate) ledger: Option<Box<Ledger>>,
 }
 
 impl ReadChecks {
@@ -24,20 +29,23 @@ impl ReadChecks {
     pub(in crate::workload) fn new(share: f64, run: RunMark) -> ReadChecks {
         ReadChecks {
             share,
+            share_now: share,
             counts_cache: false,
             reads_items: share > 0.0,
             marks_stores: share > 0.0,
             witness: Witness::new(run),
+            ledger: None,
         }
     }
 
     /// Begins a phase. `is_load`: the phase loads; `counts_cache`: its replies are counted for the account of the
-    /// cache.
-    pub(in crate::workload) fn begin(&mut self, is_load: bool, counts_cache: bool) {
+    /// cache; `is_audit`: it reads all records back.
+    pub(in crate::workload) fn begin(&mut self, is_load: bool, counts_cache: bool, is_audit: bool) {
         let checks = self.share > 0.0;
         self.counts_cache = counts_cache;
         self.reads_items = checks || counts_cache;
-        self.marks_stores = checks && !is_load || counts_cache;
+        self.share_now = if is_audit { 1.0 } else { self.share };
+        self.marks_stores = checks && (!is_load || self.ledger.is_some()) || counts_cache;
     }
 
     /// Whether something is remembered of stores until they are answered: their versions, or that they are counted.
@@ -55,6 +63,6 @@ impl ReadChecks {
     /// Whether the values of a read are checked, drawn from `bits`.
     #[inline]
     pub(in crate::workload) fn is_checked(&self, bits: u64) -> bool {
-        self.share > 0.0 && unit(bits) < self.share
+        self.share_now > 0.0 && unit(bits) < self.share_now
     }
 }

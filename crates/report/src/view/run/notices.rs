@@ -31,6 +31,7 @@ pub(super) fn before_trust(document: &Document, headline: &Headline) -> Vec<Line
     let mut lines = goals(document);
     lines.extend(fail_on(document));
     lines.extend(verify(document, headline));
+    lines.extend(audit(document));
     let kinds: [fn(&Document) -> Vec<Line>; 15] = [
         cluster::lines,
         pushes,
@@ -112,6 +113,39 @@ fn verify(document: &Document, headline: &Headline) -> Vec<Line> {
         format!("{}, first in {}{more}", first.why, first.key)
     });
     labelled("Verify", Tone::Plain, counts.into_iter().chain(first).map(Text::plain))
+}
+
+/// The keys that were read back after the run.
+fn audit(document: &Document) -> Option<Line> {
+    let audit = document.audit.as_ref()?;
+    let (lost, keys) = (audit.lost, counted(audit.keys, "key"));
+    let mut text = match &audit.inconclusive {
+        Some(why) => Text::default().and(Tone::Alarm, "inconclusive").and(Tone::Plain, format!(": {why}; ")),
+        None => Text::default(),
+    };
+    text = match lost {
+        0 => text.and(Tone::Plain, format!("{keys} read back, none lost")),
+        _ => text.and(Tone::Alarm, format!("{} of {keys} LOST", grouped(lost))),
+    };
+    if lost > 0 {
+        let kinds = [(audit.missing, "missing"), (audit.older, "older than acknowledged")];
+        let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
+        let kinds: Vec<String> = kinds.map(|(count, what)| format!("{} {what}", grouped(count))).collect();
+        let when = audit.first_lost_s.zip(audit.last_lost_s);
+        let when =
+            when.map(|(first, last)| format!(", acknowledged at {} to {} s", tenths(first), tenths(last)));
+        text = text.and(Tone::Plain, format!(" ({}){}", kinds.join(", "), when.unwrap_or_default()));
+    }
+    let more = [(audit.newer, "newer than acknowledged"), (audit.unread, "NOT READ")];
+    for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {
+        text = text.and(Tone::Plain, format!("; {} {what}", grouped(count)));
+    }
+    Some(Line { label: "Audit", tone: Tone::Plain, text })
+}
+
+/// A time in seconds, with one digit.
+fn tenths(seconds: f64) -> String {
+    format!("{seconds:.1}")
 }
 
 /// The messages of servers with errors, the commonest first.

@@ -159,7 +159,7 @@ pub(in crate::view) fn work(plan: &Plan) -> Vec<String> {
             Work::Delete(_) => parts.push("records are deleted".to_owned()),
             Work::Replay(_) => parts.push("recorded requests".to_owned()),
             Work::Window(_) => parts.push("windows of objects".to_owned()),
-            Work::Pause(_) => {}
+            Work::Pause(_) | Work::Audit(_) => {}
         }
     }
     parts

@@ -1,8 +1,10 @@
 //! Tests of the view of a run: what stands on the screen, and how it gives way where there is little room.
 
-use pummel_logic::plan::Goal;
+use pummel_logic::plan::{FailOn, Goal};
 use pummel_logic::protocol::{Fault, Outcome};
-use pummel_logic::time::MILLISECOND;
+use pummel_logic::time::{MILLISECOND, SECOND};
+use pummel_logic::workload::verify::ledger::RecordState;
+use pummel_measure::audit::Audit;
 use pummel_measure::measurement::{Keep, Status};
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Sample;
@@ -12,6 +14,7 @@ use crate::anonymous::document_of;
 use crate::document::{Document, ReliableFigures};
 use crate::example::{Run, sample};
 use crate::screen::{Colours, Paper, draw};
+use crate::words::fail_on::answer_words;
 use crate::{Ending, Report};
 
 fn good() -> Document {
@@ -33,6 +36,55 @@ fn no_line_is_wider_than_the_paper() {
             assert!(longest <= Some(width), "{width}: {longest:?}\n{text}");
         }
     }
+}
+
+/// The line of the audit, on paper that is wide enough for it.
+fn audit_line(run: &Run) -> String {
+    let screen = run.document(|document| screen(document, 200));
+    screen.lines().find(|line| line.starts_with("Audit")).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn an_audit_is_told_calmly_where_nothing_was_lost_and_loudly_where_something_was() {
+    let mut run = Run::new(Keep::Figures);
+    assert_eq!(audit_line(&run), "");
+    let mut audit = Audit { begun: true, written: 2_000, ..Audit::default() };
+    audit.counts.current = 2_000;
+    run.measurement.audit = Some(audit.clone());
+    assert_eq!(audit_line(&run), "Audit    2,000 keys read back, none lost");
+    audit.counts.current = 1_990;
+    audit.counts.note(RecordState::Missing(SECOND), 0);
+    audit.counts.note(RecordState::Older(3 * SECOND), 0);
+    audit.counts.note(RecordState::Newer, 0);
+    run.measurement.audit = Some(audit.clone());
+    let lost = "2 of 2,000 keys LOST (1 missing, 1 older than acknowledged), acknowledged at 1.0 to 3.0 s; \
+                1 newer than acknowledged; 7 NOT READ";
+    assert_eq!(audit_line(&run), format!("Audit    {lost}"));
+    audit.unknown_beyond = 1;
+    run.measurement.audit = Some(audit);
+    let why = "inconclusive: 1 more write got no reply, too many to tell which of them were applied; ";
+    assert_eq!(audit_line(&run), format!("Audit    {why}{lost}"));
+}
+
+#[test]
+fn a_strict_audit_fails_a_run_that_lost_something_and_one_that_cannot_tell() {
+    let mut run = Run::new(Keep::Figures);
+    run.plan.fail_on = vec![FailOn::Lost];
+    let says = |run: &Run| {
+        run.document(|document| {
+            document.failures().iter().filter_map(|(_, answer)| answer_words(answer)).next()
+        })
+    };
+    assert_eq!(says(&run).as_deref(), Some("the run did not read back what it wrote (--audit)"));
+    let mut audit = Audit { begun: true, written: 9, ..Audit::default() };
+    audit.counts.current = 9;
+    run.measurement.audit = Some(audit.clone());
+    assert_eq!(says(&run), None);
+    audit.counts.note(RecordState::Missing(1), 0);
+    run.measurement.audit = Some(audit);
+    assert_eq!(says(&run).as_deref(), Some("1 of 9 keys lost"));
+    run.measurement.audit = Some(Audit::default());
+    assert_eq!(says(&run).as_deref(), Some("the run ended before its keys were read back"));
 }
 
 #[test]
