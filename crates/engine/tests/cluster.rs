@@ -12,7 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pummel_engine::run::{Run, Watch};
-use pummel_logic::plan::{Arrivals, Data, Depth, Group, Load, Mix, Phase, Plan, Protocol, Route, Stop, Work};
+use pummel_logic::plan::{
+    Arrivals, Data, Depth, Group, Load, Mix, Phase, Plan, Protocol, Route, SlotRange, Stop, Work,
+};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::measurement::{Measurement, Status};
@@ -159,6 +161,20 @@ impl Node {
         let reply = self.ask(&["INFO", section]).ok()?;
         let line = reply.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.map(str::to_owned)
+    }
+
+    /// Calls of a command that the node has counted.
+    fn calls(&self, command: &str) -> u64 {
+        let line = self.info("commandstats", &format!("cmdstat_{command}"));
+        line.and_then(|line| line.strip_prefix("calls=")?.split(',').next()?.parse().ok()).unwrap_or(0)
+    }
+
+    /// Number of keys that the node holds.
+    fn keys(&self) -> u64 {
+        match self.tell(&["DBSIZE"]) {
+            Reply::Number(keys) => keys as u64,
+            other => panic!("{other:?} is no number"),
+        }
     }
 
     fn signal(&self, name: &str) {
@@ -338,12 +354,7 @@ impl Cluster {
 
     /// Calls of CLUSTER SLOTS that all nodes have counted.
     fn slots_calls(&self) -> u64 {
-        let of = |node: &Node| {
-            let line = node.info("commandstats", "cmdstat_cluster|slots");
-            line.and_then(|line| line.strip_prefix("calls=")?.split(',').next()?.parse::<u64>().ok())
-                .unwrap_or(0)
-        };
-        self.nodes.iter().map(of).sum()
+        self.nodes.iter().map(|node| node.calls("cluster|slots")).sum()
     }
 }
 
@@ -420,6 +431,8 @@ fn assert_right(measurement: &Measurement, what: &str) {
 fn runs_survive_what_happens_to_a_cluster() {
     let mut cluster = Cluster::start();
     steady(&cluster);
+    requests_of_a_tag_are_one_command(&cluster);
+    chosen_slots_are_asked_alone(&cluster);
     slots_move(&cluster);
     a_replica_takes_over(&cluster);
     a_master_dies_and_returns(&mut cluster);
@@ -436,6 +449,61 @@ fn steady(cluster: &Cluster) {
     assert_eq!((seen.nodes.len(), seen.shards.len(), seen.generations), (6, 3, 1));
     assert!(seen.shards.iter().all(|shard| shard.outages.is_empty()));
     assert_eq!(cluster.slots_calls(), 1, "the map is asked for once");
+}
+
+/// The plan with gets of ten keys and sets of four, whose records share a tag by tens.
+fn with_tags(cluster: &Cluster) -> Plan {
+    let mut plan = plan(cluster, 2, 5 * SECOND);
+    plan.data.key_tag = Some(10);
+    let ops = vec![(Verb::Get, 0.8), (Verb::Mset, 0.2)];
+    plan.phases[1].work = Work::Mix(Mix { multiget: 10, multiset: 4, ..Mix::of(&ops) });
+    plan
+}
+
+fn requests_of_a_tag_are_one_command(cluster: &Cluster) {
+    cluster.forget_counts();
+    let measurement = run(with_tags(cluster), || ());
+    assert_right(&measurement, "requests of a tag");
+    let masters = cluster.masters();
+    let calls = |command| masters.iter().map(|place| cluster.nodes[*place].calls(command)).sum::<u64>();
+    assert_eq!(calls("mget") + calls("mset"), account(&measurement).0, "each request is one command");
+    assert!(calls("mget") > 0 && calls("mset") > 0);
+    assert_eq!(cluster.errors("CROSSSLOT"), 0);
+    let checked = measurement.verify.checked;
+    assert_eq!(checked, 10 * calls("mget"), "each value of each get is checked");
+    let seen = measurement.cluster.expect("it is a cluster");
+    let records: Vec<u64> = seen.shards.iter().filter_map(|shard| shard.records).collect();
+    assert!(records.len() == 3 && records.iter().sum::<u64>() == 2_000, "{records:?}");
+    assert!(records.iter().all(|records| records % 10 == 0), "a tag is in one shard: {records:?}");
+}
+
+fn chosen_slots_are_asked_alone(cluster: &Cluster) {
+    let masters = cluster.masters();
+    for (tag, place) in [(None, 0), (Some(10), 1), (Some(10), 2)] {
+        for place in &masters {
+            cluster.nodes[*place].tell(&["FLUSHALL"]);
+        }
+        cluster.forget_counts();
+        let port = i64::from(cluster.nodes[masters[place]].port);
+        let ranges = cluster.ranges(&cluster.nodes[0]).into_iter().filter(|(_, _, owner, _)| *owner == port);
+        let mut plan = with_tags(cluster);
+        plan.data.key_tag = tag;
+        plan.data.slots =
+            ranges.map(|(first, last, ..)| SlotRange { first: first as u16, last: last as u16 }).collect();
+        let measurement = run(plan, || ());
+        assert_right(&measurement, "chosen slots");
+        assert!(measurement.counters.redirects.is_zero(), "{:?}", measurement.counters.redirects);
+        for (other, node) in masters.iter().map(|place| &cluster.nodes[*place]).enumerate() {
+            let expected = if other == place { 2_000 } else { 0 };
+            assert_eq!(node.keys(), expected, "all records are on one node");
+            let calls = ["get", "set", "mget", "mset"].map(|command| node.calls(command));
+            assert_eq!(calls != [0; 4], other == place, "one node is asked: {calls:?}");
+        }
+        let seen = measurement.cluster.expect("it is a cluster");
+        let records: Vec<Option<u64>> = seen.shards.iter().map(|shard| shard.records).collect();
+        let expected = (0..3).map(|other| Some(if other == place { 2_000 } else { 0 }));
+        assert_eq!(records, expected.collect::<Vec<_>>());
+    }
 }
 
 fn slots_move(cluster: &Cluster) {

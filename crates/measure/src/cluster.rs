@@ -22,6 +22,9 @@ pub struct Shard {
     pub node: u16,
     /// Number of slots.
     pub slots: u32,
+    /// Records of the run whose keys lie in these slots; `None` where the run has too many to count, or keys that are not those of records.
+    #[serde(default)]
+    pub records: Option<u64>,
     /// Times in which too few of the shard's requests got a good reply.
     pub outages: Vec<Outage>,
 }

@@ -485,7 +485,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.add_slices(u64::MAX);
         self.measurement.measured_ns = self.ends.measured_ns();
         if let Some(published) = &self.context.cluster {
-            self.measurement.cluster = Some(cluster::seen(published, &self.shards));
+            self.measurement.cluster = Some(cluster::seen(self.context, published, &self.shards));
         }
         if self.messages_dropped > 0 {
             self.watch.notice(&format!(

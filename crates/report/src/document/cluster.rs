@@ -3,7 +3,7 @@
 use pummel_logic::cluster::SLOTS;
 use pummel_logic::cluster::view::RedirectCounts;
 use pummel_logic::time::{Nanos, seconds};
-use pummel_measure::cluster::{ClusterNode, ClusterSeen};
+use pummel_measure::cluster::{ClusterNode, ClusterSeen, Shard};
 use pummel_measure::connections::SERVERS_TIMED_MAX;
 use pummel_measure::outages::Outage;
 use pummel_measure::parts::ServerRecord;
@@ -60,6 +60,9 @@ pub struct ShardResult {
     pub slots: u32,
     /// Slots that the node owned at the end.
     pub slots_at_end: u32,
+    /// Records of the run whose keys lie in the slots that the node owned at the start; null where it joined, where the run has more
+    /// than 10 million records, and where its keys are not those of records.
+    pub records: Option<u64>,
     /// Requests that the node answered last, or that were lost with a connection to it; null beyond the first 64 nodes.
     pub requests: Option<u64>,
     /// Share of the node in all requests that were sent; null where `requests` is.
@@ -147,16 +150,17 @@ impl OutageResult {
 }
 
 impl ShardResult {
-    /// The node with this number, which owned so many slots at the start, where `sent` requests were sent to all.
-    fn of(node: &ClusterNode, slots: u32, record: Option<&ServerRecord>, sent: u64) -> ShardResult {
+    /// The node, which owned these slots at the start or none, where `sent` requests were sent to all.
+    fn of(node: &ClusterNode, own: Option<&Shard>, record: Option<&ServerRecord>, sent: u64) -> ShardResult {
         let failed = record.map(|record| record.failed.saturating_add(record.unanswered));
         let requests = record.zip(failed).map(|(record, failed)| record.completed.saturating_add(failed));
-        let joined = slots == 0;
+        let (joined, slots) = (own.is_none(), own.map_or(0, |own| own.slots));
         ShardResult {
             node: node.name.clone(),
             joined,
             slots,
             slots_at_end: node.slots,
+            records: own.and_then(|own| own.records),
             requests,
             share: requests.filter(|_| sent > 0).map(|own| rounded(own as f64 / sent as f64)),
             expected: (!joined).then(|| rounded(f64::from(slots) / SLOTS as f64)),
@@ -220,18 +224,18 @@ impl ClusterResult {
 
 /// The nodes that owned slots at the start, then those that own some at the end or were asked something.
 fn shards_of(seen: &ClusterSeen, records: &[ServerRecord], sent: u64) -> Vec<ShardResult> {
-    let of = |place: usize, slots: u32| {
+    let of = |place: usize, own: Option<&Shard>| {
         let node = seen.nodes.get(place)?;
         // The last nodes have no records where they were asked nothing; a cluster of one node has none at all.
         let none = ServerRecord::default();
         let is_told_apart = place < SERVERS_TIMED_MAX && !records.is_empty();
         let record = records.get(place).or(is_told_apart.then_some(&none));
-        Some(ShardResult::of(node, slots, record, sent))
+        Some(ShardResult::of(node, own, record, sent))
     };
-    let at_start = seen.shards.iter().filter_map(|shard| of(usize::from(shard.node), shard.slots));
+    let at_start = seen.shards.iter().filter_map(|shard| of(usize::from(shard.node), Some(shard)));
     let joined = (0..seen.nodes.len())
         .filter(|place| seen.shards.iter().all(|shard| usize::from(shard.node) != *place))
-        .filter_map(|place| of(place, 0))
+        .filter_map(|place| of(place, None))
         .filter(|node| node.slots_at_end > 0 || node.requests.is_some_and(|requests| requests > 0));
     at_start.chain(joined).collect()
 }
