@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use pummel_engine::run::{Run, Watch};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Audit, Data, Depth, Group, Load, Mix, Pause, Phase, Plan, Protocol, ReadFrom, Route, Stop, Work,
+    Arrivals, Audit, Data, Depth, Group, Load, Mix, Pause, Phase, Plan, Protocol, ReadFrom, Route, SlotRange,
+    Stop, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
@@ -171,6 +172,14 @@ impl Node {
         calls.unwrap_or(0)
     }
 
+    /// Number of keys that the node holds.
+    fn keys(&self) -> i64 {
+        match self.tell(&["DBSIZE"]) {
+            Reply::Number(keys) => keys,
+            other => panic!("{other:?} is no number"),
+        }
+    }
+
     fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let status = Command::new("kill").args([name, &pid]).status().expect("kill is there");
@@ -289,11 +298,7 @@ impl Cluster {
 
     /// Keys of these nodes.
     fn keys(&self, places: &[usize]) -> i64 {
-        let of = |place: &usize| match self.nodes[*place].ask(&["DBSIZE"]) {
-            Ok(Reply::Number(keys)) => keys,
-            other => panic!("{other:?} is no number of keys"),
-        };
-        places.iter().map(of).sum()
+        places.iter().map(|place| self.nodes[*place].keys()).sum()
     }
 
     /// The places of the masters of `count` shards, by their first slots.
@@ -372,19 +377,6 @@ impl Cluster {
     /// Calls of CLUSTER SLOTS that all nodes have counted.
     fn slots_calls(&self) -> u64 {
         self.nodes.iter().map(|node| node.calls("cluster|slots")).sum()
-    }
-
-    /// Starts a node again that was killed.
-    fn restart(&mut self, place: usize) {
-        let node = &mut self.nodes[place];
-        let _ = node.child.wait();
-        until("the node starts again", || match Node::spawn(node.port, node.bus_port, &node.directory) {
-            Some(child) => {
-                node.child = child;
-                true
-            }
-            None => false,
-        });
     }
 }
 
@@ -482,6 +474,8 @@ fn runs_survive_what_happens_to_a_cluster() {
     replicas_answer_reads(&cluster);
     replicas_and_masters_change_while_they_are_read(&cluster);
     a_replica_dies(&mut cluster);
+    requests_of_a_tag_are_one_command(&cluster);
+    chosen_slots_are_asked_alone(&cluster);
     slots_move(&cluster);
     a_replica_takes_over(&cluster);
     a_master_dies_and_returns(&mut cluster);
@@ -553,6 +547,61 @@ fn a_replica_dies(cluster: &mut Cluster) {
     assert!(measurement.connections.lost > 0);
     cluster.restart(replica);
     cluster.await_well();
+}
+
+/// The plan with gets of ten keys and sets of four, whose records share a tag by tens.
+fn with_tags(cluster: &Cluster) -> Plan {
+    let mut plan = plan(cluster, 2, 5 * SECOND);
+    plan.data.key_tag = Some(10);
+    let ops = vec![(Verb::Get, 0.8), (Verb::Mset, 0.2)];
+    plan.phases[1].work = Work::Mix(Mix { multiget: 10, multiset: 4, ..Mix::of(&ops) });
+    plan
+}
+
+fn requests_of_a_tag_are_one_command(cluster: &Cluster) {
+    cluster.forget_counts();
+    let measurement = run(with_tags(cluster), || ());
+    assert_right(&measurement, "requests of a tag");
+    let masters = cluster.masters();
+    let calls = |command| masters.iter().map(|place| cluster.nodes[*place].calls(command)).sum::<u64>();
+    assert_eq!(calls("mget") + calls("mset"), account(&measurement).0, "each request is one command");
+    assert!(calls("mget") > 0 && calls("mset") > 0);
+    assert_eq!(cluster.errors("CROSSSLOT"), 0);
+    let checked = measurement.verify.checked;
+    assert_eq!(checked, 10 * calls("mget"), "each value of each get is checked");
+    let seen = measurement.cluster.expect("it is a cluster");
+    let records: Vec<u64> = seen.shards.iter().filter_map(|shard| shard.records).collect();
+    assert!(records.len() == 3 && records.iter().sum::<u64>() == 2_000, "{records:?}");
+    assert!(records.iter().all(|records| records % 10 == 0), "a tag is in one shard: {records:?}");
+}
+
+fn chosen_slots_are_asked_alone(cluster: &Cluster) {
+    let masters = cluster.masters();
+    for (tag, place) in [(None, 0), (Some(10), 1), (Some(10), 2)] {
+        for place in &masters {
+            cluster.nodes[*place].tell(&["FLUSHALL"]);
+        }
+        cluster.forget_counts();
+        let port = i64::from(cluster.nodes[masters[place]].port);
+        let ranges = cluster.ranges(&cluster.nodes[0]).into_iter().filter(|(_, _, owner, _)| *owner == port);
+        let mut plan = with_tags(cluster);
+        plan.data.key_tag = tag;
+        plan.data.slots =
+            ranges.map(|(first, last, ..)| SlotRange { first: first as u16, last: last as u16 }).collect();
+        let measurement = run(plan, || ());
+        assert_right(&measurement, "chosen slots");
+        assert!(measurement.counters.redirects.is_zero(), "{:?}", measurement.counters.redirects);
+        for (other, node) in masters.iter().map(|place| &cluster.nodes[*place]).enumerate() {
+            let expected = if other == place { 2_000 } else { 0 };
+            assert_eq!(node.keys(), expected, "all records are on one node");
+            let calls = ["get", "set", "mget", "mset"].map(|command| node.calls(command));
+            assert_eq!(calls != [0; 4], other == place, "one node is asked: {calls:?}");
+        }
+        let seen = measurement.cluster.expect("it is a cluster");
+        let records: Vec<Option<u64>> = seen.shards.iter().map(|shard| shard.records).collect();
+        let expected = (0..3).map(|other| Some(if other == place { 2_000 } else { 0 }));
+        assert_eq!(records, expected.collect::<Vec<_>>());
+    }
 }
 
 fn slots_move(cluster: &Cluster) {

@@ -33,6 +33,8 @@ fn data() -> Data {
         value_size: Dist::Fixed(100.0),
         expiry_s: Dist::Fixed(0.0),
         value_classes: Vec::new(),
+        key_tag: None,
+        slots: Vec::new(),
         style: Style::default(),
     }
 }

@@ -13,7 +13,7 @@ use pummel_logic::cluster::slot_of;
 use pummel_logic::cluster::view::{ClusterView, RedirectCounts};
 use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::{Answer, Stamp};
-use pummel_logic::plan::{Arrivals, Data, Mix, ReadFrom, Route, Work};
+use pummel_logic::plan::{Arrivals, Data, Mix, ReadFrom, Route, SlotRange, Work};
 use pummel_logic::protocol::{Fault, Keys, Outcome, Verb};
 use pummel_logic::rng::{Stream, StreamOwner};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
@@ -33,7 +33,9 @@ const NODES: u16 = 4;
 struct Sent {
     lane: Lane,
     ticket: Ticket,
+    /// The first key, and the slots of all.
     key: Vec<u8>,
+    slots: Vec<u16>,
     asking: bool,
     at: Nanos,
 }
@@ -85,7 +87,17 @@ impl Scene {
         limits: HopLimits,
         schedule: Option<Schedule>,
     ) -> Scene {
-        let data = Data { records, ..Data::default() };
+        Scene::with(Data { records, ..Data::default() }, mix, (requests, depth), limits, schedule)
+    }
+
+    /// The scene of a client of these records, whose requests are due by this schedule.
+    fn with(
+        data: Data,
+        mix: Mix,
+        (requests, depth): (u64, u32),
+        limits: HopLimits,
+        schedule: Option<Schedule>,
+    ) -> Scene {
         let keys = KeyMaker::new(&data).expect("the keys are short");
         let values = ValueMaker::new(&data).expect("the values are small");
         let servers: Vec<String> = (0..NODES).map(|node| name(node).to_string()).collect();
@@ -152,9 +164,9 @@ impl Scene {
     fn poll(&mut self) {
         loop {
             let now = self.now;
-            let (lane, ticket, key, asking) = match self.client.poll(now, &mut self.maker) {
-                Action::Ask { lane, op, ticket } => (lane, ticket, first_key(&op.keys), false),
-                Action::AskAgain { lane, op, ticket, asking } => (lane, ticket, first_key(&op.keys), asking),
+            let (lane, ticket, (key, slots), asking) = match self.client.poll(now, &mut self.maker) {
+                Action::Ask { lane, op, ticket } => (lane, ticket, keys_of(&op.keys), false),
+                Action::AskAgain { lane, op, ticket, asking } => (lane, ticket, keys_of(&op.keys), asking),
                 Action::GivenUp(lane, whole) => {
                     self.end(lane, &whole.answer());
                     continue;
@@ -168,7 +180,7 @@ impl Scene {
                 Action::Open(_) => continue,
                 Action::DoneUntil(_) => unreachable!("there is no trace"),
             };
-            self.sent.push_back(Sent { lane, ticket, key, asking, at: now });
+            self.sent.push_back(Sent { lane, ticket, key, slots, asking, at: now });
         }
     }
 
@@ -227,10 +239,11 @@ impl Scene {
     }
 }
 
-fn first_key(keys: &Keys<'_>) -> Vec<u8> {
+/// The first key, and the slots of all keys.
+fn keys_of(keys: &Keys<'_>) -> (Vec<u8>, Vec<u16>) {
     match keys {
-        Keys::One(key) => key.to_vec(),
-        many => many.key(0).to_vec(),
+        Keys::One(key) => (key.to_vec(), vec![slot_of(key)]),
+        many => (many.key(0).to_vec(), (0..many.count()).map(|place| slot_of(many.key(place))).collect()),
     }
 }
 
@@ -662,6 +675,52 @@ fn values_are_checked_wherever_they_are_from_and_no_version_is_called_stale_wher
         assert_eq!(ticket.answer_use, AnswerUse::Verify);
         let is_judged = matches!(ticket.check_state, CheckState::Read(_));
         assert_eq!(is_judged, from == ReadFrom::Primary, "{from:?}");
+    }
+}
+
+#[test]
+fn requests_of_several_keys_with_a_tag_are_one_command_with_one_slot_also_when_they_are_sent_again() {
+    let slots: Vec<SlotRange> = ["77-3000", "9000"].map(|range| range.parse().expect("a range")).to_vec();
+    let limits = HopLimits { redirects: 5, timeout_ns: SECOND };
+    for (slots, popularity) in
+        [(vec![], "uniform"), (slots.clone(), "zipf:0.99"), (slots, "sequential"), (vec![], "ycsb")]
+    {
+        let chosen = slots.clone();
+        let is_chosen = |slot: u16| {
+            chosen.is_empty() || chosen.iter().any(|range| (range.first..=range.last).contains(&slot))
+        };
+        let data = Data { records: 1_003, key_tag: Some(6), slots, ..Data::default() };
+        let mix = Mix {
+            ops: vec![(Verb::Get, 1.0), (Verb::Mset, 1.0), (Verb::Set, 1.0)],
+            multiget: 5,
+            multiset: 3,
+            popularity: popularity.parse().expect("a popularity"),
+            ..mix_of(Verb::Get)
+        };
+        let mut scene = Scene::with(data, mix, (600, 1), limits, None);
+        for number in 0..600 {
+            let sent = scene.take();
+            let keys = match sent.ticket.verb {
+                Verb::Get => 5,
+                Verb::Mset => 3,
+                _ => 1,
+            };
+            assert_eq!((sent.slots.len(), sent.ticket.origin.is_part()), (keys, false), "{popularity}");
+            assert!(sent.slots.iter().all(|slot| *slot == sent.slots[0]), "{popularity}: {:?}", sent.slots);
+            assert!(is_chosen(sent.slots[0]), "{popularity}: {:?}", sent.slots);
+            let ended = match number % 3 {
+                0 => {
+                    scene.moved(&sent, 1);
+                    let again = scene.take();
+                    assert_eq!((again.lane, &again.key, &again.slots), (1, &sent.key, &sent.slots));
+                    again
+                }
+                _ => sent,
+            };
+            let outcome = if ended.ticket.verb == Verb::Get { Outcome::Hit } else { Outcome::Stored };
+            scene.answer(&ended, outcome, "");
+            assert_eq!(scene.ended.len(), number + 1);
+        }
     }
 }
 

@@ -28,6 +28,9 @@ pub struct Shard {
     pub node: u16,
     /// Number of slots.
     pub slots: u32,
+    /// Records of the run whose keys lie in these slots; `None` where the run has too many to count, or keys that are not those of records.
+    #[serde(default)]
+    pub records: Option<u64>,
     /// Times in which too few of the shard's requests got a good reply.
     pub outages: Vec<Outage>,
 }
@@ -65,7 +68,10 @@ impl ClusterSeen {
         for shard in &other.shards {
             let Some(&node) = numbers.get(usize::from(shard.node)) else { continue };
             match self.shards.iter_mut().find(|own| u32::from(own.node) == node) {
-                Some(own) => merge_outages(&mut own.outages, &shard.outages),
+                Some(own) => {
+                    merge_outages(&mut own.outages, &shard.outages);
+                    own.records = own.records.or(shard.records);
+                }
                 None => self.shards.push(Shard { node: node as u16, ..shard.clone() }),
             }
         }

@@ -6,7 +6,7 @@ use super::evidence::server::{FLUSHED, ServerCounts};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Data, Mix, Phase, Plan, Work};
 use pummel_logic::protocol::Verb;
-use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
+use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker, Space};
 
 /// Whether a plan stores no records before it measures, takes none away, and lets none expire.
 pub fn begins_without_load(plan: &Plan) -> bool {
@@ -39,7 +39,7 @@ pub fn usual_key() -> String {
 
 fn first_key(data: &Data) -> Option<String> {
     let mut buffer = [0; KEY_MAX_BYTES];
-    let key = KeyMaker::new(data).ok()?.key(0, &mut buffer).to_vec();
+    let key = KeyMaker::of_spaces(data, &[Space::Plain]).ok()?.key(0, &mut buffer).to_vec();
     String::from_utf8(key).ok()
 }
 

@@ -68,6 +68,7 @@ impl Run {
     pub fn on_cluster(mut self, masters: u16) -> Run {
         let slots = 16_384 / u32::from(masters);
         let requests = 2_000 / u64::from(masters);
+        let records = Some(self.plan.data.records / u64::from(masters));
         let name = |port: u16| format!("127.0.0.1:{}", 7_000 + port);
         self.plan.servers = (1..=2 * masters).map(name).collect();
         (self.plan.protocol, self.plan.route) = (Protocol::Resp3, Route::Cluster);
@@ -81,7 +82,7 @@ impl Run {
                     joined: false,
                 })
                 .collect(),
-            shards: (0..masters).map(|node| Shard { node, slots, ..Shard::default() }).collect(),
+            shards: (0..masters).map(|node| Shard { node, slots, records, ..Shard::default() }).collect(),
             generations: 1,
             ..ClusterSeen::default()
         };

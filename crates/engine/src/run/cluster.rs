@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::thread;
 
 use pummel_logic::client::route::crc16::Deal;
-use pummel_logic::cluster::SLOTS;
 use pummel_logic::cluster::map::SlotMap;
 use pummel_logic::cluster::nodes::{NodeName, NodeNumber, NodeTable};
 use pummel_logic::cluster::refresh::RefreshSchedule;
+use pummel_logic::cluster::shards::ShardOfSlot;
 use pummel_logic::cluster::slots_reply::{NodeSeen, SlotsReply};
+use pummel_logic::cluster::{SLOTS, slot_of};
 use pummel_logic::plan::Plan;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::rng::mix;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_logic::workload::key::KEY_MAX_BYTES;
+use pummel_logic::workload::mix::spaces_of;
 use pummel_measure::cluster::{ClusterNode, ClusterSeen, Shard};
 use pummel_measure::outages::ShardBuckets;
 
@@ -35,6 +38,9 @@ const WAIT_NS: (Nanos, Nanos) = (SECOND, 60 * SECOND);
 
 /// Time for a node to take a connection while the run goes on, and to answer, in nanoseconds: another one is asked then.
 const REFRESH_NS: Nanos = 500 * MILLISECOND;
+
+/// Most records that are counted by their shards: a second of work.
+const COUNTED_MAX: u64 = 10_000_000;
 
 /// The description of the operation when the kernel lets no node be asked.
 const CANNOT_ASK: &str = "the cluster cannot be asked for its nodes";
@@ -207,7 +213,11 @@ impl Refresher<'_> {
 }
 
 /// The cluster as its workers saw it, at the end of a run. The requests of the shards stand in their order.
-pub(super) fn seen(published: &Published, requests: &[ShardBuckets]) -> ClusterSeen {
+pub(super) fn seen(
+    context: &RunContext<'_>,
+    published: &Published,
+    requests: &[ShardBuckets],
+) -> ClusterSeen {
     let Topology { map, nodes } = published.topology();
     let first = published.first();
     let node = |number: usize| {
@@ -219,9 +229,11 @@ pub(super) fn seen(published: &Published, requests: &[ShardBuckets]) -> ClusterS
             joined,
         }
     };
+    let records = records_by_shard(context, published.shards());
     let shards = published.shards().owners().iter().enumerate().map(|(at, &(node, slots))| Shard {
         node,
         slots,
+        records: records.as_ref().map(|records| records[at]),
         outages: requests.get(at).map(ShardBuckets::outages).unwrap_or_default(),
     });
     ClusterSeen {
@@ -229,6 +241,25 @@ pub(super) fn seen(published: &Published, requests: &[ShardBuckets]) -> ClusterS
         shards: shards.collect(),
         ..ClusterSeen::default()
     }
+}
+
+/// Number of the run's records in each shard; `None` where it has more than [`COUNTED_MAX`], or keys that are not those of records.
+fn records_by_shard(context: &RunContext<'_>, shards: &ShardOfSlot) -> Option<Vec<u64>> {
+    let (keys, plan) = (&context.keys, context.plan);
+    let spaces = spaces_of(plan);
+    let records = plan.data.records.checked_mul(spaces.len() as u64)?;
+    if spaces.is_empty() || records > COUNTED_MAX {
+        return None;
+    }
+    let mut counts = vec![0; shards.owners().len()];
+    let mut buffer = [0; KEY_MAX_BYTES];
+    for space in spaces {
+        for record in 0..plan.data.records {
+            let index = keys.spaces().index(space, record);
+            counts[shards.of(slot_of(keys.key(index, &mut buffer)))] += 1;
+        }
+    }
+    Some(counts)
 }
 
 /// Adds what the questions for the map came to.

@@ -497,7 +497,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.add_slices(u64::MAX);
         self.measurement.measured_ns = self.ends.measured_ns();
         if let Some(published) = &self.context.cluster {
-            self.measurement.cluster = Some(cluster::seen(published, &self.shards));
+            self.measurement.cluster = Some(cluster::seen(self.context, published, &self.shards));
         }
         let counts = std::mem::take(&mut self.audit);
         self.measurement.audit = self.context.audit.as_ref().map(|desk| desk.audit(counts, self.measured_at));

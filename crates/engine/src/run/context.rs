@@ -14,6 +14,7 @@ use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::key::{KeyMaker, PrefixTooLong};
+use pummel_logic::workload::mix::spaces_of;
 use pummel_logic::workload::sequence;
 use pummel_logic::workload::trace::{RecordedKeys, Trace};
 use pummel_logic::workload::value::{ValueMaker, ValueTooLarge};
@@ -135,8 +136,8 @@ impl<'a> RunContext<'a> {
         let phases: Vec<PhaseShare<'a>> = (0..plan.phases.len())
             .map(|number| PhaseShare::new(plan, number, loading).with_recorded_keys(key_count))
             .collect();
-        let keys =
-            KeyMaker::new(&plan.data).map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?;
+        let keys = KeyMaker::of_spaces(&plan.data, &spaces_of(plan))
+            .map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?;
         let handshake = Arc::new(handshake_of(plan, inputs)?);
         let steered = steered_rate(plan, inputs.steering.as_ref());
         let trace_run = TraceRun::of(plan, &process_share, inputs.files.as_ref());

@@ -355,8 +355,9 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
         change(&mut plan, &mut draws);
     }
     change_keys(&mut plan, pair, model, &mut Draws::new(seed, 6));
+    place_keys(&mut plan, &mut Draws::new(seed, 8));
     if has(Feature::Audit) {
-        audit(&mut plan, &mut Draws::new(seed, 8));
+        audit(&mut plan, &mut Draws::new(seed, 9));
     }
     Setting { plan, model, has_tails: false }
 }
@@ -370,6 +371,20 @@ fn audit(plan: &mut Plan, draws: &mut Draws) {
         add("settle", Work::Pause(Pause { until_ns: 0, for_ns: 5 * MILLISECOND }), Stop::default());
     }
     add("audit", Work::Audit(Audit { depth: draws.one_of(&[1, 8]) }), time(AUDIT_NS));
+}
+
+/// Gives the keys of some plans a hash tag, and lets some lie in chosen slots, where the plan can be run with them. All of it is drawn
+/// separately, so that other runs do not change because of it.
+pub fn place_keys(plan: &mut Plan, draws: &mut Draws) {
+    let mut placed = plan.clone();
+    placed.data.key_tag = draws.once_in(2).then(|| draws.one_of(&[1, 4, 7, 1_000]));
+    if draws.once_in(3) {
+        let ranges: &[&str] = draws.one_of(&[&["0-8191"], &["5461-10922", "16383"], &["16000-16383"]]);
+        placed.data.slots = ranges.iter().map(|range| range.parse().expect("a range")).collect();
+    }
+    if placed.clone().validate().is_ok() {
+        *plan = placed;
+    }
 }
 
 /// Makes the keys of records change, or become hot and be lost, and lets some runs fill what they miss by adds after a

@@ -14,7 +14,7 @@ use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 use crate::faults::Mischief;
-use crate::features::{Draws, Model, Setting};
+use crate::features::{Draws, Model, Setting, place_keys};
 use crate::scenes::{self, Name};
 
 /// Most plans that are drawn until one is valid.
@@ -136,6 +136,7 @@ fn plan(seed: u64, draws: &mut Draws) -> Plan {
     phases(&mut plan, kind, draws);
     adapt(&mut plan, draws);
     change(&mut plan, draws);
+    place_keys(&mut plan, draws);
     plan
 }
 

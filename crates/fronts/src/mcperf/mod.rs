@@ -385,6 +385,8 @@ impl OptionValues {
                 value_size: Dist::Fixed(1.0),
                 expiry_s: Dist::Fixed(f64::from(self.expiry_s)),
                 value_classes: Vec::new(),
+                key_tag: None,
+                slots: Vec::new(),
                 style: Style::default(),
             },
             allow_partial_load: false,

@@ -406,6 +406,8 @@ fn no_records() -> Data {
         value_size: Dist::Fixed(200.0),
         expiry_s: Dist::Fixed(0.0),
         value_classes: Vec::new(),
+        key_tag: None,
+        slots: Vec::new(),
         style: Style::default(),
     }
 }

@@ -395,6 +395,8 @@ fn data(options: &Options, servers: u32) -> Result<Data, Refusal> {
         value_size: whole(value_size, f64::trunc),
         expiry_s: Dist::Fixed(0.0),
         value_classes: Vec::new(),
+        key_tag: None,
+        slots: Vec::new(),
         style: Style {
             keys: KeyStyle::Fnv,
             values: ValueStyle::Fresh,

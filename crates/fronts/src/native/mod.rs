@@ -62,6 +62,8 @@ const LOAD_OPTIONS: &[&str] = &[
     "--records",
     "--key-size",
     "--key-prefix",
+    "--key-tag",
+    "--slots",
     "--value-size",
     "--ttl",
     "--allow-partial-load",
@@ -220,6 +222,8 @@ impl<A> Typed<A> {
             value_size: self.dist(VALUE_SIZE, &args.value_size, inputs)?,
             expiry_s: self.dist(TTL, &args.ttl, inputs)?,
             value_classes: args.value_classes.clone(),
+            key_tag: args.key_tag,
+            slots: args.slots.iter().flat_map(|list| list.0.clone()).collect(),
             style: Style { expiry_jitter_percent: args.ttl_jitter, ..Style::default() },
         })
     }

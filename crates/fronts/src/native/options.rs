@@ -7,7 +7,8 @@ use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::dist;
 use pummel_logic::plan::address::RESP_PORT;
 use pummel_logic::plan::{
-    Arrivals, Burst, Depth, Fill, Goal, KeyChurn, Protocol, Route, Tracking, TransmitSampling, ValueClass,
+    Arrivals, Burst, Depth, Fill, Goal, KeyChurn, Protocol, Route, SlotRange, Tracking, TransmitSampling,
+    ValueClass,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
@@ -571,6 +572,14 @@ pub struct DataArgs {
     /// Prefix of every key. Default: none
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub key_prefix: String,
+    /// Give N neighbouring records one hash tag, and so one slot of a cluster: the key of record i is PREFIX{i/N}i. With --cluster and
+    /// --route crc16 all keys of a request have one tag, so that it is one command to one node
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub key_tag: Option<u64>,
+    /// Use keys of these slots of a cluster alone, such as 0-5460,9000: so many as --records says, the first ones that lie there. Only
+    /// with --cluster and --route crc16
+    #[arg(long, value_name = "RANGES", value_parser = slots, allow_hyphen_values = true)]
+    pub slots: Vec<List<SlotRange>>,
     /// Expiry of items that are stored or touched: seconds or a time, 0 for none, up to 30 days
     #[arg(long, value_name = "DIST", default_value = default_of("--ttl"), value_parser = values::dist_of_times, allow_hyphen_values = true)]
     pub ttl: UnreadDist,
@@ -760,6 +769,13 @@ fn bare_server(text: &str) -> Result<List<String>, ValueError> {
 
 fn weights(text: &str) -> Result<List<(Verb, f64)>, ValueError> {
     values::weights(text).map(List)
+}
+
+/// Reads ranges of slots.
+fn slots(text: &str) -> Result<List<SlotRange>, ValueError> {
+    let accepted = || ValueError("expected ranges of slots from 0 to 16383, such as 0-5460,9000".to_owned());
+    let ranges = text.split(',').map(|range| range.parse().map_err(|_| accepted()));
+    ranges.collect::<Result<Vec<SlotRange>, ValueError>>().map(List)
 }
 
 fn stages(text: &str) -> Result<List<Stage>, ValueError> {

@@ -4,7 +4,7 @@ use std::io;
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Adaptive, Changes, ClusterOptions, FailOn, Fill, Goal, KeyChurn, Popularity, Route, Tracking,
+    Adaptive, Changes, ClusterOptions, FailOn, Fill, Goal, KeyChurn, Popularity, Route, SlotRange, Tracking,
     TransmitSampling,
 };
 use pummel_logic::protocol::MetaAsk;
@@ -86,6 +86,8 @@ fn defaults() -> Plan {
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
             value_classes: Vec::new(),
+            key_tag: None,
+            slots: Vec::new(),
             style: Style::default(),
         },
         allow_partial_load: false,
@@ -355,6 +357,12 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
         }),
         ("--value-size 4KiB", |plan| plan.data.value_size = Dist::Fixed(4_096.0)),
         ("--value-size etc-value", |plan| plan.data.value_size = Dist::EtcValue),
+        ("--key-tag 1k", |plan| plan.data.key_tag = Some(1_000)),
+        ("--route crc16 --slots 0-5460,9000 --slots 10000-10001", |plan| {
+            plan.route = Route::Crc16;
+            let ranges = [(0, 5_460), (9_000, 9_000), (10_000, 10_001)];
+            plan.data.slots = ranges.map(|(first, last)| SlotRange { first, last }).to_vec();
+        }),
         ("--key-prefix user:", |plan| plan.data.key_prefix = "user:".to_string()),
         ("--ttl 1h", |plan| plan.data.expiry_s = Dist::Fixed(3_600.0)),
         ("--ttl 1h --ttl-jitter 10%", |plan| {
@@ -544,6 +552,77 @@ fn a_share_of_hits_is_asked_for_alone_and_of_records_that_live() {
         assert!(error.contains(part), "{words}: {error}");
     }
     assert!(job_of("run -s a --hit-ratio 0.5 --ttl 1h -t 30m").is_ok());
+}
+
+#[test]
+fn tags_and_slots_that_keys_cannot_have_are_refused_with_the_reason() {
+    for (words, part) in [
+        ("--key-tag 0", "'0' for '--key-tag': expected a whole number from 1 to 1000000"),
+        ("--key-tag 1000001", "'1000001' for '--key-tag': expected a whole number from 1 to 1000000"),
+        (
+            "--key-tag 10 --key-size 8",
+            "'8' for '--key-size': expected sizes of at least 11 bytes: 0 of the prefix, 6 of the tag",
+        ),
+        (
+            "--key-tag 10 --key-prefix a{b",
+            "expected a prefix without '{' (--key-prefix) with it, and not 'a{b'",
+        ),
+        (
+            "--key-tag 10 --trace t",
+            "'10' for '--key-tag': expected keys that are made from the numbers of records",
+        ),
+        ("--slots 1-2", "'1-2' for '--slots': it is accepted only with --cluster and with --route crc16"),
+        (
+            "--route crc16 --slots 2-1",
+            "'2-1' for '--slots': expected the first and the last of slots from 0 to 16383",
+        ),
+        ("--route crc16 --slots 0-16384", "'0-16384' for '--slots': expected the first"),
+        ("--route crc16 --slots 1-5,3", "'1-5,3' for '--slots': each slot is accepted once"),
+        ("--route crc16 --slots 1;2", "'1;2' for '--slots <RANGES>': expected ranges of slots"),
+        ("--route crc16 --slots 1 --key-prefix {a}", "'1' for '--slots': expected a prefix without '{'"),
+        ("--route crc16 --slots 1 --fresh 0.1", "'1' for '--slots': expected records alone with it"),
+        ("--route crc16 --slots 1 --hit-ratio 0.9", "'1' for '--slots': expected records alone with it"),
+        ("--route crc16 --slots 1 --churn requests:100", "'1' for '--slots': expected records alone with it"),
+        ("--route crc16 --slots 1 --mix add:1 --insert", "'1' for '--slots': expected records alone with it"),
+        (
+            "--route crc16 --slots 1 --records 1m",
+            "'1m' for '--records': expected fewer records in more slots",
+        ),
+        ("--route crc16 --slots 0-99 --key-size 7", "8 for the numbers of 10000 records in their slots"),
+        (
+            "--route crc16 --slots 0-16383 --records 1g --key-tag 1",
+            "fewer records in chosen slots (--slots) are accepted",
+        ),
+        (
+            "--route crc16 --key-tag 4 --multiget 5",
+            "'4' for '--key-tag': expected at least 5, as many as a request has keys",
+        ),
+        ("--route crc16 --key-tag 9 --multiget 5 --absent 0.1", "expected no fresh and no absent keys"),
+        (
+            "--route crc16 --key-tag 9 --multiget 5 --mix get:1,incr:1",
+            "expected no append, prepend, incr and decr",
+        ),
+        (
+            "--route crc16 --key-tag 9 --multiget 5 --churn requests:100",
+            "expected records that keep their keys",
+        ),
+        (
+            "--route crc16 --key-tag 9 --scan-as multiget --workload ycsb-e",
+            "expected requests that scan nothing",
+        ),
+    ] {
+        let error = job_of(&format!("run -s a {words}")).expect_err(words).to_string();
+        assert!(error.contains(part), "{words}: {error}");
+    }
+    for words in [
+        "--key-tag 4 --multiget 5",
+        "--key-tag 9 --hit-ratio 0.9 --churn requests:100",
+        "--route crc16 --key-tag 9 --churn requests:100",
+        "--route crc16 --key-tag 9 --multiget 9 --slots 16383",
+        "--route crc16 --slots 0-99 --popularity zipf:1 --verify 1 --read-through",
+    ] {
+        assert!(job_of(&format!("run -s a {words}")).is_ok(), "{words}");
+    }
 }
 
 #[test]

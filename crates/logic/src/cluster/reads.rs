@@ -156,7 +156,7 @@ mod tests {
             (ReadFrom::Replica, false, &[Verb::Get, Verb::Hget]),
             (ReadFrom::Any, true, &[Verb::Get, Verb::Hget, Verb::Command]),
         ] {
-            let rule = ReadRule { from, command_reads };
+            let rule = ReadRule { from, command_reads, masters_alone: false };
             let found: Vec<Verb> =
                 Verb::ALL.into_iter().filter(|&verb| rule.may_leave_master(verb)).collect();
             assert_eq!(found, leaving);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::absent::is_default;
+use super::slot_range::SlotRange;
 use crate::dist::Dist;
 
 /// The records: their keys, and the values that are stored under them.
@@ -30,6 +31,13 @@ pub struct Data {
     /// `value_size`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub value_classes: Vec<ValueClass>,
+    /// Number of neighbouring records whose keys have a hash tag in common, and so a slot of a cluster: `{number of the record /
+    /// key_tag}` between the prefix and the number. Absent: keys have no tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_tag: Option<u64>,
+    /// Slots of a cluster in which the keys of all records lie, such as `0-5460`: other numbers make no key. Empty: any slot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slots: Vec<SlotRange>,
     /// The rules by which keys and values are made.
     #[serde(default, skip_serializing_if = "is_default")]
     pub style: Style,

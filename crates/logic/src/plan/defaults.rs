@@ -81,6 +81,8 @@ impl Default for Data {
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
             value_classes: Vec::new(),
+            key_tag: None,
+            slots: Vec::new(),
             style: Style::default(),
         }
     }

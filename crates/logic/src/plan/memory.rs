@@ -55,6 +55,10 @@ pub const ACKNOWLEDGED_BYTES: u64 = 16;
 /// Memory of a worker for the keys that it stored, if misses are distinguished by their causes.
 const OWN_STORES_BYTES: u64 = 8 << 20;
 
+/// The number of a key in a table of those that lie in chosen slots, for each record in each of the five kinds; neighbours with the same
+/// hash tag share one.
+const SLOT_RECORD_BYTES: u64 = 5 * 4;
+
 /// A worker: its thread, its backend with its buffers, its queues.
 const WORKER_BYTES: u64 = 4 << 20;
 
@@ -111,6 +115,7 @@ pub fn need_bytes(plan: &Plan) -> u64 {
         .saturating_add(interval * INTERVALS_PER_WORKER as u64)
         .saturating_add(kept)
         .saturating_add(if plan.trace().is_some() { TRACE_BYTES } else { 0 })
+        .saturating_add(slot_record_bytes(plan))
         .saturating_add(PROCESS_BYTES)
 }
 
@@ -121,6 +126,18 @@ pub fn ledger_bytes(plan: &Plan) -> u64 {
         workers.saturating_mul(plan.data.records).saturating_mul(ACKNOWLEDGED_BYTES)
     } else {
         0
+    }
+}
+
+/// Bytes of the table of the keys that lie in chosen slots, which all workers share; 0 where keys lie in any slot.
+pub fn slot_record_bytes(plan: &Plan) -> u64 {
+    match plan.data.slots.is_empty() {
+        true => 0,
+        false => plan
+            .data
+            .records
+            .div_ceil(plan.data.key_tag.unwrap_or(1).max(1))
+            .saturating_mul(SLOT_RECORD_BYTES),
     }
 }
 
@@ -254,6 +271,21 @@ mod tests {
             of(|plan| plan.groups[0].clients = u32::MAX),
             need_bytes(&plan(u32::MAX, Depth::Limit(16)))
         );
+    }
+
+    #[test]
+    fn records_in_chosen_slots_need_a_number_each_which_those_of_a_tag_share() {
+        let need = |key_tag, slots: &[&str]| {
+            let mut plan = plan(1, Depth::Limit(1));
+            plan.data.records = 1_000_001;
+            plan.data.key_tag = key_tag;
+            plan.data.slots = slots.iter().map(|range| range.parse().expect("a range")).collect();
+            need_bytes(&plan)
+        };
+        let least = need(None, &[]);
+        assert_eq!(need(Some(10), &[]), least, "tags need no table");
+        assert_eq!(need(None, &["0-99"]), least + 20_000_020);
+        assert_eq!(need(Some(10), &["0-99", "7000"]), least + 20 * 100_001);
     }
 
     #[test]

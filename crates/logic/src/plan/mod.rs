@@ -27,6 +27,7 @@ pub mod probe;
 mod protocol;
 mod rank_shares;
 pub mod share;
+mod slot_range;
 pub mod timing;
 mod trace;
 pub mod validate;
@@ -57,6 +58,7 @@ pub use self::phase::{Audit, Delete, Fill, Load, Mix, Pause, Phase, Replay, Stop
 pub use self::popularity::{POPULARITIES, Popularity};
 pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, WithCodec};
 pub use self::rank_shares::{RankCount, RankShare, RankShares};
+pub use self::slot_range::SlotRange;
 pub use self::trace::{DealBy, Fills, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond};
 pub use self::window::{Lengths, Pool, Replication, Window};
 use crate::dist::Dist;

@@ -6,7 +6,7 @@ use crate::time::Nanos;
 use crate::workload::churn::{AskedAt, KeyLives};
 use crate::workload::events::{CrowdKey, Crowds};
 use crate::workload::key::{Space, Spaces};
-use crate::workload::mix_task::{KeyAt, MixTask};
+use crate::workload::mix_task::{DrawnRecords, KeyAt, MixTask};
 
 /// The mixes of the parts of a phase, and which keys its records have.
 #[derive(Debug)]
@@ -37,8 +37,7 @@ pub struct PhaseChanges<'a> {
 /// The source from which the requests of a phase are drawn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DrawnFrom {
-    /// Number of records in each space.
-    pub(super) records: u64,
+    pub(super) records: DrawnRecords,
     /// Seed of the draws that are the same for all workers.
     pub(super) seed: u64,
     /// A number that no other run has.
@@ -55,7 +54,7 @@ impl ChangingTask {
         let of_parts =
             changes.parts.iter().map(|part| (part.at_ns, part.churn.as_ref().or(mix.churn.as_ref())));
         let churns = [(0, mix.churn.as_ref())].into_iter().chain(of_parts);
-        let lives = KeyLives::of(churns, changes.churned_ns, records, seed, run);
+        let lives = KeyLives::of(churns, changes.churned_ns, records.count, seed, run);
         let crowds = Crowds::of(changes.events, fresh_salt);
         if lives.is_none() && crowds.is_empty() && !changes.parts.iter().any(Part::has_own_mix) {
             return None;

@@ -2,9 +2,15 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
+use crate::client::route::crc16::crc16_behind;
 use crate::plan::{Data, KeyStyle};
 use crate::rng::mix;
+pub use crate::workload::decimal::DIGITS;
+use crate::workload::decimal::{decimal, digits_in};
+use crate::workload::slot_records::{SlotRecords, numbers_of_space};
+pub use crate::workload::space::{Space, Spaces};
 use crate::workload::stable_size::StableSize;
 
 /// Longest key that memcached's protocol document allows, in bytes.
@@ -13,9 +19,11 @@ pub const KEY_MAX_BYTES: usize = 250;
 /// Room for any key.
 pub type KeyBuffer = [u8; KEY_MAX_BYTES];
 
-/// Decimal digits that are written at once; the largest index of a record, 5 * 2^40 - 1, has 13, and that of a key that is no
-/// record has 16.
-pub const DIGITS: usize = 16;
+/// The largest number that a key may have.
+const NUMBER_MAX: u64 = 10u64.pow(DIGITS as u32) - 1;
+
+/// Bytes around the number of a hash tag.
+const TAG_FRAME_BYTES: usize = "{}".len();
 
 /// First number of the keys that records get at the end of a life.
 pub(crate) const RENEWED_FROM: u64 = 6_000_000_000_000_000;
@@ -25,84 +33,6 @@ const SHORT_BYTES: usize = 64;
 
 /// Names the draws of key sizes among all draws from the data seed.
 const KEY_SIZES: u64 = 0x6b65_7973;
-
-/// The purpose of a record; each kind has its own range of indexes, so that every operation finds a value that it can
-/// work on and every reply can be checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Space {
-    /// Read, stored, removed and touched.
-    Plain,
-    /// Appended and prepended to: whole frames in any order.
-    Pieces,
-    /// Counted up and down: digits, then spaces.
-    Counters,
-    /// Records that are hashes with one field (RESP).
-    Hashes,
-    /// Records that the commands of a template work on (RESP).
-    Commands,
-}
-
-impl Space {
-    /// Every space, in the order of their indexes. `ALL[s as usize] == s`.
-    pub const ALL: [Space; 5] =
-        [Space::Plain, Space::Pieces, Space::Counters, Space::Hashes, Space::Commands];
-
-    /// Number of spaces.
-    pub const COUNT: usize = Space::ALL.len();
-}
-
-/// The ranges of indexes of all spaces, each as long as there are records: plain records begin at 0, and the other spaces
-/// follow in the order of [`Space::ALL`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spaces {
-    records: u64,
-}
-
-impl Spaces {
-    /// The spaces for so many records.
-    ///
-    /// # Panics
-    /// Panics when `records` is not 1 to 2^40, the bounds that the Plan states.
-    pub fn new(records: u64) -> Spaces {
-        assert!((1..=1 << 40).contains(&records), "a plan has 1 to 2^40 records");
-        Spaces { records }
-    }
-
-    /// Number of records in each space.
-    pub fn records(self) -> u64 {
-        self.records
-    }
-
-    /// The index of a space's record.
-    #[inline]
-    pub fn index(self, space: Space, record: u64) -> u64 {
-        debug_assert!(record < self.records);
-        space as u64 * self.records + record
-    }
-
-    /// The space that an index lies in.
-    #[inline]
-    pub fn space(self, index: u64) -> Space {
-        // Nearly all are plain, and a comparison costs less than a division.
-        if index < self.records { Space::Plain } else { self.space_behind(index) }
-    }
-
-    /// The space that an index behind the plain records lies in. Keys that are no records stand for plain ones.
-    fn space_behind(self, index: u64) -> Space {
-        Space::ALL.get((index / self.records) as usize).copied().unwrap_or(Space::Plain)
-    }
-
-    /// The number in its space of the record with this index.
-    #[inline]
-    pub fn record(self, index: u64) -> u64 {
-        index % self.records
-    }
-
-    /// The first number that is no index.
-    pub fn end(self) -> u64 {
-        Space::COUNT as u64 * self.records
-    }
-}
 
 /// The error of a prefix that leaves no room for the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,31 +62,59 @@ impl Error for PrefixTooLong {}
 /// itself decided by the index. Lengths are cut to what the largest index of all spaces needs and to
 /// [`KEY_MAX_BYTES`]; they do not depend on the operations of the run, so that processes with the same records and data
 /// seed use the same keys.
+///
+/// Keys with a hash tag have it between the prefix and the padded index: the index divided by the number of records with the same tag, in
+/// braces. Where the slots of the keys are chosen, a number takes the place of the index: the records have those numbers, in rising order,
+/// whose keys lie in the slots.
 #[derive(Clone, Debug)]
 pub struct KeyMaker {
     /// The prefix, then zeros: what a key looks like before its digits are written.
     template: Box<KeyBuffer>,
     prefix_len: usize,
+    /// Lengths of the keys; where they have a form of their own, the length of the prefix, which leaves no room for digits.
     len: StableSize,
     spaces: Spaces,
+    /// The first number that is no index of a usual key: 0 where keys have a form of their own.
+    usual_end: u64,
+    /// The form of keys with tags, and of those whose slots are chosen.
+    form: Option<Arc<KeyForm>>,
+}
+
+/// The form of keys with tags, and of those whose slots are chosen.
+#[derive(Debug)]
+struct KeyForm {
+    len: StableSize,
+    /// Number of neighbouring records with the same tag; `None` where keys have none.
+    tag: Option<u64>,
+    /// The numbers of the keys in the chosen slots; `None` for all slots.
+    slots: Option<SlotRecords>,
 }
 
 impl KeyMaker {
-    /// The keys of this data.
+    /// The keys of this data in all spaces.
     ///
     /// # Errors
     /// Returns [`PrefixTooLong`] when the prefix leaves no room for the largest index.
     pub fn new(data: &Data) -> Result<KeyMaker, PrefixTooLong> {
+        KeyMaker::of_spaces(data, &Space::ALL)
+    }
+
+    /// The keys of this data, of which those in these spaces are made. Only where the slots of the keys are chosen, others cannot be made:
+    /// to find them takes time and memory.
+    ///
+    /// # Errors
+    /// Returns [`PrefixTooLong`] when the prefix leaves no room for the largest index.
+    pub fn of_spaces(data: &Data, made: &[Space]) -> Result<KeyMaker, PrefixTooLong> {
         let spaces = Spaces::new(data.records);
-        let digits = digits_of(data);
+        let suffix = suffix_bytes(data);
         let prefix = data.key_prefix.as_bytes();
-        let max_bytes = KEY_MAX_BYTES - digits;
+        let max_bytes = KEY_MAX_BYTES - suffix;
         if prefix.len() > max_bytes {
             return Err(PrefixTooLong { len_bytes: prefix.len(), max_bytes });
         }
         let mut template = Box::new([b'0'; KEY_MAX_BYTES]);
         template[..prefix.len()].copy_from_slice(prefix);
-        let len_min = (prefix.len() + digits) as u64;
+        let len_min = (prefix.len() + suffix) as u64;
         let len = match data.style.keys {
             KeyStyle::Drawn => {
                 StableSize::new(&data.key_size, mix(&[data.seed, KEY_SIZES]), len_min, KEY_MAX_BYTES as u64)
@@ -167,7 +125,27 @@ impl KeyMaker {
                 StableSize::hashed(dist, before, len_min, KEY_MAX_BYTES as u64)
             }
         };
-        Ok(KeyMaker { template, prefix_len: prefix.len(), len, spaces })
+        let usual =
+            KeyMaker { template, prefix_len: prefix.len(), len, spaces, usual_end: spaces.end(), form: None };
+        if data.key_tag.is_none() && data.slots.is_empty() {
+            return Ok(usual);
+        }
+        let slots = (!data.slots.is_empty()).then(|| usual.find(data, made));
+        let form = KeyForm { len: usual.len, tag: data.key_tag, slots };
+        let len = StableSize::Fixed(prefix.len() as u64);
+        Ok(KeyMaker { len, usual_end: 0, form: Some(Arc::new(form)), ..usual })
+    }
+
+    /// Finds the keys of these spaces that lie in the chosen slots.
+    fn find(&self, data: &Data, made: &[Space]) -> SlotRecords {
+        let behind = |crc: u16| move |zeros: usize| crc16_behind(crc, &[b'0'; KEY_MAX_BYTES][..zeros]);
+        let digits: Vec<u16> = (0..=DIGITS).map(behind(0)).collect();
+        let whole: Vec<u16> =
+            (0..=KEY_MAX_BYTES - self.prefix_len).map(behind(crc16_behind(0, self.prefix()))).collect();
+        match data.key_tag {
+            Some(_) => SlotRecords::find(data, made, |_, number| digits[digits_in(number)]),
+            None => SlotRecords::find(data, made, |index, _| whole[self.len_of(index) - self.prefix_len]),
+        }
     }
 
     /// The ranges of indexes.
@@ -183,13 +161,19 @@ impl KeyMaker {
     /// Length of a key in bytes.
     #[inline]
     pub fn len_of(&self, index: u64) -> usize {
-        self.len.of(index) as usize
+        let len = self.form.as_ref().map_or(&self.len, |form| &form.len);
+        len.of(index) as usize
+    }
+
+    /// Number of neighbouring records with the same hash tag; `None` where keys have none.
+    pub fn tag(&self) -> Option<u64> {
+        self.form.as_ref()?.tag
     }
 
     /// Writes a key at the beginning of `out` and returns it.
     #[inline(always)]
     pub fn key<'b>(&self, index: u64, out: &'b mut KeyBuffer) -> &'b [u8] {
-        let len = self.len_of(index);
+        let len = self.len.of(index) as usize;
         // A copy of constant length is a few instructions, any other a call; and nearly all keys are short.
         if len <= SHORT_BYTES {
             out[..SHORT_BYTES].copy_from_slice(&self.template[..SHORT_BYTES]);
@@ -200,23 +184,53 @@ impl KeyMaker {
         let room = len - self.prefix_len;
         if room >= DIGITS {
             out[len - DIGITS..len].copy_from_slice(&digits);
-        } else if index < self.spaces.end() {
+        } else if index < self.usual_end {
             out[len - room..len].copy_from_slice(&digits[DIGITS - room..]);
         } else {
-            return self.long_key(&digits, out);
+            return self.unusual_key(index, &digits, out);
         }
         &out[..len]
     }
 
-    /// Writes the key of an index behind all spaces where keys are shorter than its digits: the key is as long as it needs.
-    fn long_key<'b>(&self, digits: &[u8; DIGITS], out: &'b mut KeyBuffer) -> &'b [u8] {
+    /// Writes a key that has a form of its own, or that of an index behind all spaces where keys are shorter than its digits: that key is
+    /// as long as it needs.
+    fn unusual_key<'b>(&self, index: u64, digits: &[u8; DIGITS], out: &'b mut KeyBuffer) -> &'b [u8] {
+        if let Some(form) = &self.form {
+            return self.formed_key(form, index, out);
+        }
         let key = &mut out[..self.prefix_len + DIGITS];
         key[..self.prefix_len].copy_from_slice(self.prefix());
         key[self.prefix_len..].copy_from_slice(digits);
         key
     }
 
-    /// The index of a key; `None` for everything that [`KeyMaker::key`] never writes.
+    /// Writes a key with a tag, or in a chosen slot.
+    fn formed_key<'b>(&self, form: &KeyForm, index: u64, out: &'b mut KeyBuffer) -> &'b [u8] {
+        let is_record = index < self.spaces.end();
+        let number = match &form.slots {
+            Some(slots) if is_record => slots.number(self.spaces.space(index), self.spaces.record(index)),
+            _ => index,
+        };
+        out[..self.prefix_len].copy_from_slice(self.prefix());
+        let mut at = self.prefix_len;
+        if let Some(together) = form.tag {
+            let tag = number / together;
+            let tag = &decimal(tag)[DIGITS - digits_in(tag)..];
+            out[at] = b'{';
+            out[at + 1..][..tag.len()].copy_from_slice(tag);
+            out[at + 1 + tag.len()] = b'}';
+            at += tag.len() + TAG_FRAME_BYTES;
+        }
+        let room = (form.len.of(index) as usize).saturating_sub(at);
+        let room = if is_record { room } else { room.max(DIGITS) };
+        let (key, written) = (&mut out[..at + room], room.min(DIGITS));
+        let (zeros, digits) = key[at..].split_at_mut(room - written);
+        zeros.fill(b'0');
+        digits.copy_from_slice(&decimal(number)[DIGITS - written..]);
+        key
+    }
+
+    /// The index of a key without a form of its own; `None` for everything that [`KeyMaker::key`] never writes.
     pub fn index_of(&self, key: &[u8]) -> Option<u64> {
         let (prefix, digits) = key.split_at_checked(self.prefix_len)?;
         if prefix != &self.template[..self.prefix_len] {
@@ -236,43 +250,33 @@ impl KeyMaker {
     }
 }
 
-/// Digits that every key of this data has room for: those of the largest index of all spaces; where keys are mutilate's,
-/// which has plain records only, those of the number of records.
-pub fn digits_of(data: &Data) -> usize {
-    let largest = match data.style.keys {
-        KeyStyle::Drawn => Spaces::new(data.records).end() - 1,
+/// The largest number of a key of a record: the largest index of all spaces; where keys are mutilate's, which has plain records only,
+/// the number of records; where slots are chosen, the largest number that is looked at.
+fn largest_number(data: &Data) -> u64 {
+    match data.style.keys {
         KeyStyle::Fnv => data.records,
-    };
-    largest.ilog10() as usize + 1
-}
-
-/// A number below 10^16 in decimal, with leading zeros.
-#[inline]
-fn decimal(number: u64) -> [u8; DIGITS] {
-    const HALF: u64 = 100_000_000;
-    debug_assert!(number < HALF * HALF);
-    let mut digits = [0; DIGITS];
-    if number < HALF {
-        digits[..8].copy_from_slice(b"00000000");
-        digits[8..].copy_from_slice(&eight_digits(number));
-    } else {
-        digits[..8].copy_from_slice(&eight_digits(number / HALF));
-        digits[8..].copy_from_slice(&eight_digits(number % HALF));
+        KeyStyle::Drawn if data.slots.is_empty() => Spaces::new(data.records).end() - 1,
+        KeyStyle::Drawn => {
+            let numbers = numbers_of_space(data).unwrap_or(data.records);
+            Space::COUNT as u64 * numbers * data.key_tag.unwrap_or(1) - 1
+        }
     }
-    digits
 }
 
-/// A number below 10^8 in decimal, all digits at once: the word is split into halves of four digits, those into pairs,
-/// and the pairs into digits, each time all parts together, with multiplications in place of divisions. The quotients
-/// are exact for the parts' ranges (10486 / 2^20 for 1/100 below 10^4, 103 / 2^10 for 1/10 below 100).
-#[inline]
-fn eight_digits(number: u64) -> [u8; 8] {
-    let fours = (number / 10_000) | ((number % 10_000) << 32);
-    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
-    let pairs = hundreds | ((fours - 100 * hundreds) << 16);
-    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
-    let digits = tens | ((pairs - 10 * tens) << 8);
-    (digits | 0x3030_3030_3030_3030).to_le_bytes()
+/// Digits that every key of this data has room for: those of the largest number.
+pub fn digits_of(data: &Data) -> usize {
+    digits_in(largest_number(data))
+}
+
+/// Bytes of the longest hash tag of this data's records with its braces, and of a key that is no record's; 0 where keys have none.
+pub fn tag_bytes(data: &Data) -> (usize, usize) {
+    let of = |number: u64| data.key_tag.map_or(0, |together| digits_in(number / together) + TAG_FRAME_BYTES);
+    (of(largest_number(data)), of(NUMBER_MAX))
+}
+
+/// Bytes that every key of this data has room for behind its prefix: the tag, and the digits.
+fn suffix_bytes(data: &Data) -> usize {
+    digits_of(data) + tag_bytes(data).0
 }
 
 #[cfg(test)]
@@ -280,12 +284,14 @@ mod tests {
     use std::collections::HashSet;
 
     use proptest::prelude::{any, proptest};
-    use proptest::prop_assert_eq;
+    use proptest::{prop_assert, prop_assert_eq};
 
     use super::*;
+    use crate::client::route::crc16::slot;
     use crate::dist::Dist;
     use crate::plan::Style;
     use crate::workload::stable_size::fnv;
+    use crate::workload::unstored::ABSENT_FROM;
 
     fn data(records: u64, prefix: &str, key_size: Dist) -> Data {
         Data {
@@ -296,6 +302,8 @@ mod tests {
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
             value_classes: Vec::new(),
+            key_tag: None,
+            slots: Vec::new(),
             style: Style::default(),
         }
     }
@@ -398,43 +406,93 @@ mod tests {
         }
     }
 
-    #[test]
-    fn spaces_lie_one_behind_the_other() {
-        let spaces = Spaces::new(100);
-        let firsts = [0, 100, 200, 300, 400];
-        for (space, first) in Space::ALL.into_iter().zip(firsts) {
-            for record in [0, 1, 99] {
-                assert_eq!(spaces.index(space, record), first + record);
-                assert_eq!(spaces.space(first + record), space);
-                assert_eq!(spaces.record(first + record), record);
-            }
-        }
-        assert_eq!(spaces.end(), 500);
+    fn tagged(data: Data, key_tag: u64, slots: &str) -> Data {
+        let slots = slots.split_terminator(',').map(|range| range.parse().unwrap()).collect();
+        Data { key_tag: Some(key_tag).filter(|tag| *tag > 0), slots, ..data }
     }
 
     #[test]
-    fn decimals_are_right_at_every_change_of_length() {
-        for power in 0..DIGITS as u32 {
-            for number in [10u64.pow(power) - 1, 10u64.pow(power), 10u64.pow(power) + 1, 9 * 10u64.pow(power)]
-            {
-                assert_eq!(decimal(number)[..], *format!("{number:016}").as_bytes());
-            }
+    fn a_tag_stands_between_the_prefix_and_the_index_and_neighbours_share_it() {
+        let keys = KeyMaker::new(&tagged(data(10_000, "user:", Dist::Fixed(24.0)), 10, "")).unwrap();
+        assert_eq!(keys.tag(), Some(10));
+        for (index, key) in [
+            (0, "user:{0}0000000000000000"),
+            (9, "user:{0}0000000000000009"),
+            (10, "user:{1}0000000000000010"),
+            (49_999, "user:{4999}0000000049999"),
+        ] {
+            assert_eq!(text(&keys, index), key);
+            assert_eq!(keys.len_of(index), key.len());
         }
-        // All quotients of the first two steps, and all of the last.
-        for four in 0..10_000 {
-            assert_eq!(
-                eight_digits(four * 10_000 + (9_999 - four))[..],
-                *format!("{four:04}{:04}", 9_999 - four).as_bytes()
-            );
-        }
+        // A key that is no record's is as long as it needs.
+        assert_eq!(text(&keys, ABSENT_FROM + 25), "user:{100000000000002}1000000000000025");
+        let short = KeyMaker::new(&tagged(data(10_000, "p", Dist::Fixed(1.0)), 1, "")).unwrap();
+        assert_eq!(text(&short, 7), "p{7}000000007", "lengths are cut to what the largest index needs");
+        assert_eq!(text(&short, 49_999), "p{49999}49999");
+    }
+
+    #[test]
+    fn a_prefix_that_leaves_no_room_for_the_tag_is_refused() {
+        let longest = tagged(data(10_000, &"x".repeat(239), Dist::Fixed(30.0)), 10, "");
+        assert_eq!(text(&KeyMaker::new(&longest).unwrap(), 49_999).len(), KEY_MAX_BYTES);
+        let longer = tagged(data(10_000, &"x".repeat(240), Dist::Fixed(30.0)), 10, "");
+        let refused = KeyMaker::new(&longer).unwrap_err();
+        assert_eq!(refused, PrefixTooLong { len_bytes: 240, max_bytes: 239 });
+    }
+
+    #[test]
+    fn records_in_chosen_slots_have_the_numbers_of_the_first_keys_that_lie_there() {
+        let usual = maker(10_000, "user:", Dist::Fixed(30.0));
+        let chosen =
+            KeyMaker::new(&tagged(data(1_000, "user:", Dist::Fixed(30.0)), 0, "0-99,8000-13000")).unwrap();
+        let is_in = |key: &str| matches!(slot(key.as_bytes()), 0..=99 | 8_000..=13_000);
+        let first = (0..10_000).map(|index| text(&usual, index)).filter(|key| is_in(key));
+        let records = (0..1_000).map(|index| text(&chosen, index));
+        assert!(first.take(1_000).eq(records), "the keys are those of a run without slots");
     }
 
     proptest! {
         #[test]
-        fn decimals_are_right(number in 0u64..10_000_000_000_000_000) {
-            prop_assert_eq!(String::from_utf8(decimal(number).to_vec()).unwrap(), format!("{number:016}"));
+        fn every_key_lies_in_the_slots_and_is_no_other_record_s(
+            records in 1..400u64,
+            key_tag in 0..20u64,
+            low in 0..16_384u16,
+            width in 0..3_000u16,
+            other in 0..16_384u16,
+            prefix in "[a-z0-9}]{0,6}",
+            longest in 30..60u32,
+        ) {
+            let high = low.saturating_add(width).min(16_383);
+            let other = if (low..=high).contains(&other) { high } else { other };
+            let slots = if other == high { format!("{low}-{high}") } else { format!("{low}-{high},{other}") };
+            let sizes = Dist::Uniform { low: 1.0, high: longest.into() };
+            let data = tagged(data(records, &prefix, sizes), key_tag, &slots);
+            let keys = KeyMaker::new(&data).unwrap();
+            let mut seen = HashSet::new();
+            for index in 0..keys.spaces().end() {
+                let key = text(&keys, index);
+                let slot_of = slot(key.as_bytes());
+                prop_assert!((low..=high).contains(&slot_of) || slot_of == other, "{key} has slot {slot_of}");
+                prop_assert_eq!(key.len(), keys.len_of(index));
+                let first = index - keys.spaces().record(index) % key_tag.max(1);
+                prop_assert_eq!(slot_of, slot(text(&keys, first).as_bytes()), "records of a tag have one slot");
+                prop_assert!(seen.insert(key), "the key of {} is another's too", index);
+            }
         }
+    }
 
+    #[test]
+    fn keys_in_slots_are_made_for_the_spaces_that_are_asked_for_and_are_the_same_ones() {
+        let data = tagged(data(100, "", Dist::Fixed(30.0)), 7, "16383");
+        let (all, hashes) =
+            (KeyMaker::new(&data).unwrap(), KeyMaker::of_spaces(&data, &[Space::Hashes]).unwrap());
+        for record in 0..100 {
+            let index = all.spaces().index(Space::Hashes, record);
+            assert_eq!(text(&all, index), text(&hashes, index));
+        }
+    }
+
+    proptest! {
         #[test]
         fn only_true_keys_have_an_index(tail in "[0-9]{4,12}", any_bytes in any::<Vec<u8>>()) {
             let keys = maker(10_000, "u", Dist::Uniform { low: 6.0, high: 12.0 });

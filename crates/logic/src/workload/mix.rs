@@ -1,6 +1,6 @@
 //! The choice of a request's operation, and of its key space.
 
-use crate::plan::{Fill, Mix};
+use crate::plan::{Fill, Load, Mix, Plan, Work};
 use crate::protocol::Verb;
 use crate::workload::key::Space;
 
@@ -110,6 +110,43 @@ pub fn verbs_of(mix: &Mix) -> Vec<Verb> {
     verbs.sort_unstable();
     verbs.dedup();
     verbs
+}
+
+/// The spaces whose records the phases of a plan store or ask for; none where their keys are not those of records.
+pub fn spaces_of(plan: &Plan) -> Vec<Space> {
+    let of_mix = |mix: &Mix| mix.ops.iter().map(|&(verb, _)| space_of(verb)).collect::<Vec<Space>>();
+    let of_phase = |work: &Work| match work {
+        Work::Load(load) => load_spaces(load),
+        Work::Mix(mix) => {
+            let of_parts = plan.changes.parts.iter().flat_map(|part| of_mix(&part.mix(mix)));
+            of_mix(mix).into_iter().chain(of_parts).collect()
+        }
+        Work::Delete(_) => vec![Space::Plain],
+        _ => Vec::new(),
+    };
+    if plan.sequence().is_some() {
+        return Vec::new();
+    }
+    let mut spaces: Vec<Space> = plan.phases.iter().flat_map(|phase| of_phase(&phase.work)).collect();
+    if !plan.changes.events.is_empty() {
+        // What is lost and what is hot are plain records.
+        spaces.push(Space::Plain);
+    }
+    spaces.sort_unstable_by_key(|space| *space as usize);
+    spaces.dedup();
+    spaces
+}
+
+/// The spaces whose records a load stores.
+pub(super) fn load_spaces(load: &Load) -> Vec<Space> {
+    let wanted = |space: &Space| match space {
+        Space::Plain => !load.no_plain,
+        Space::Pieces => load.pieces,
+        Space::Counters => load.counters,
+        Space::Hashes => load.hashes,
+        Space::Commands => load.commands,
+    };
+    Space::ALL.into_iter().filter(wanted).collect()
 }
 
 /// The space that a verb writes. All reads but hget read the spaces that other verbs write.

@@ -22,6 +22,15 @@ pub(super) struct KeyAt {
     pub(super) clients: u64,
 }
 
+/// The records that requests are drawn from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DrawnRecords {
+    /// Number of records in each space.
+    pub(super) count: u64,
+    /// Number of neighbours from which a request takes all its records; `None` where it takes any.
+    pub(super) together: Option<u64>,
+}
+
 /// A mix, made ready for drawing.
 #[derive(Debug)]
 pub(super) struct MixTask {
@@ -75,7 +84,12 @@ pub(super) fn is_latest(popularity: &Popularity) -> bool {
 }
 
 impl MixTask {
-    pub(super) fn new(mix: &Mix, records: u64, fresh_salt: u64) -> MixTask {
+    /// The mix over these records; `fresh_salt` is a number that no other phase of any run has.
+    pub(super) fn new(mix: &Mix, records: DrawnRecords, fresh_salt: u64) -> MixTask {
+        let DrawnRecords { count: records, together } = records;
+        let stride = u64::from(if mix.scans { 1 } else { mix.multiget.max(mix.multiset) });
+        // Which client asks matters for sequential popularity alone, and is put into the number of the draw there.
+        let chooser = Chooser::new(&mix.popularity, records, 0, 1);
         let table = MixTable::new(mix);
         let unstored = Unstored::of(mix);
         MixTask {
@@ -94,12 +108,14 @@ impl MixTask {
             fresh_salt,
             unstored,
             table,
-            // Which client asks matters for sequential popularity alone, and is put into the number of the draw there.
-            chooser: Chooser::new(&mix.popularity, records, 0, 1),
+            chooser: match together {
+                Some(group) if stride > 1 => chooser.together(group, stride),
+                _ => chooser,
+            },
             sequential: mix.popularity == Popularity::Sequential,
             multiget: mix.multiget as u16,
             multiset: mix.multiset as u16,
-            stride: u64::from(if mix.scans { 1 } else { mix.multiget.max(mix.multiset) }),
+            stride,
             meta: mix.meta,
             read_through: mix.read_through_ns,
             fill: mix.fill,

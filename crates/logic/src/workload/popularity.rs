@@ -40,6 +40,19 @@ enum Choice {
     Hot(u64, f64),
     /// Number of the client, and number of clients.
     Sequential(u64, u64),
+    /// All records of a request from one group of neighbours.
+    Together(Box<Together>),
+}
+
+/// Choices that take all records of a request from one group of neighbours: the first one of a request as another chooser chooses it,
+/// and the others behind it in its group, whose first one follows its last.
+#[derive(Clone, Debug, PartialEq)]
+struct Together {
+    first: Chooser,
+    /// Number of records in a group.
+    group: u64,
+    /// Number of draws of each request.
+    stride: u64,
 }
 
 impl Chooser {
@@ -63,6 +76,13 @@ impl Chooser {
             Popularity::Sequential => Choice::Sequential(client, clients),
         };
         Chooser { records, choice }
+    }
+
+    /// The same choices for the first of every `stride` draws. The draws behind it choose the next records of its group of `group`
+    /// neighbours.
+    pub(crate) fn together(self, group: u64, stride: u64) -> Chooser {
+        let records = self.records;
+        Chooser { records, choice: Choice::Together(Box::new(Together { first: self, group, stride })) }
     }
 
     /// The record of draw `i`, below the number of records.
@@ -90,6 +110,7 @@ impl Chooser {
                     hot + rng::below(place, self.records - hot)
                 }
             }
+            Choice::Together(together) => together.choose(stream, i),
             &Choice::Sequential(client, clients) => match i.checked_mul(clients) {
                 Some(passed) if passed <= u64::MAX - client => (passed + client) % self.records,
                 _ => {
@@ -98,6 +119,16 @@ impl Chooser {
                 }
             },
         }
+    }
+}
+
+impl Together {
+    fn choose(&self, stream: &Stream, i: u64) -> u64 {
+        let place = i % self.stride;
+        let first = self.first.choose(stream, i - place);
+        let begin = first - first % self.group;
+        let records = self.group.min(self.first.records - begin);
+        begin + (first - begin + place) % records
     }
 }
 
@@ -129,6 +160,26 @@ mod tests {
     fn the_hashes_of_ycsb_are_its_own() {
         let hashes = [0, 1, 2].map(ycsb_hash);
         assert_eq!(hashes, [6_284_781_860_667_377_211, 8_517_097_267_634_966_620, 1_820_151_046_732_198_393]);
+    }
+
+    #[test]
+    fn records_of_one_request_are_neighbours_and_different_and_its_first_is_as_popular_as_without() {
+        let stream = Stream::from_seed(9);
+        for text in ["uniform", "zipf:0.99", "sequential", "hot:0.1,0.9", "ycsb"] {
+            let popularity: Popularity = text.parse().expect("a popularity");
+            let plain = Chooser::new(&popularity, 1_003, 0, 1);
+            let together = plain.clone().together(10, 4);
+            for request in 0..5_000 {
+                let chosen: Vec<u64> =
+                    (0..4).map(|place| together.choose(&stream, 4 * request + place)).collect();
+                let first = plain.choose(&stream, 4 * request);
+                assert_eq!(chosen[0], first, "{text}");
+                let group = first / 10;
+                let records = if group == 100 { 3 } else { 10 };
+                let expected = (0..4).map(|place| 10 * group + (first % 10 + place) % records);
+                assert!(chosen.iter().copied().eq(expected), "{text}: {chosen:?}");
+            }
+        }
     }
 
     /// The hottest of 1,000 records gets 3.78 % of the requests of YCSB, where zipf:0.99 over the records would give it

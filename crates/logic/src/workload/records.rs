@@ -193,6 +193,8 @@ mod tests {
                 value_size: Dist::Fixed(200.0),
                 expiry_s: Dist::Fixed(0.0),
                 value_classes: Vec::new(),
+                key_tag: None,
+                slots: Vec::new(),
                 style: crate::plan::Style::default(),
             };
             let keys = KeyMaker::new(&data).unwrap();

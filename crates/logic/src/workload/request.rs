@@ -14,7 +14,7 @@ use crate::workload::churn::AskedAt;
 use crate::workload::events::{EventRequest, Loss};
 use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer, KeyMaker, Space};
 use crate::workload::mix::store_of;
-use crate::workload::mix_task::KeyAt;
+use crate::workload::mix_task::{DrawnRecords, KeyAt};
 use crate::workload::records::Records;
 pub(crate) use crate::workload::records::Write;
 use crate::workload::routing::Routing;
@@ -194,8 +194,14 @@ impl RequestMaker {
     /// same for all workers.
     pub fn begin_changes(&mut self, work: &Work, changes: &PhaseChanges<'_>, seed: u64) {
         if let Work::Mix(mix) = work {
-            self.task.begin_changes(mix, changes, seed, self.records.count());
+            self.task.begin_changes(mix, changes, seed, self.drawn_records());
         }
+    }
+
+    /// The records that requests are drawn from. Where slots decide on the node of a key, the keys of a request have one hash tag.
+    fn drawn_records(&self) -> DrawnRecords {
+        let together = self.records.keys.tag().filter(|_| self.routing.router.deals_slots());
+        DrawnRecords { count: self.records.count(), together }
     }
 
     /// The cluster that the servers are nodes of; `None` where they are none.
@@ -272,7 +278,7 @@ impl RequestMaker {
     /// # Panics
     /// Panics when the work is a replay and there is no trace.
     pub fn begin(&mut self, work: &Work, seed: u64) {
-        self.task.begin(work, seed, self.records.count());
+        self.task.begin(work, seed, self.drawn_records());
         let is_mix = matches!(self.task.kind, TaskKind::Mix(_));
         let is_audit = self.audited().is_some();
         self.checks.begin(self.task.is_load(), self.cache.is_some() && is_mix, is_audit);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::plan::share::delete_records;
-use crate::plan::{Fill, Fills, Load, Mix, TracePace, Work};
+use crate::plan::{Fill, Fills, Mix, TracePace, Work};
 use crate::protocol::{MetaAsk, Verb};
 use crate::rng::{Stream, below, mix, unit};
 use crate::time::{Nanos, from_seconds};
@@ -11,7 +11,8 @@ use crate::workload::changing::{ChangingTask, DrawnFrom, PhaseChanges};
 use crate::workload::churn::AskedAt;
 use crate::workload::events::{Loss, losses};
 use crate::workload::key::{Space, Spaces};
-use crate::workload::mix_task::{DELAY_MAX_S, KeyAt, MODIFY_DRAW, MixTask, SCAN_DRAW};
+use crate::workload::mix::load_spaces;
+use crate::workload::mix_task::{DELAY_MAX_S, DrawnRecords, KeyAt, MODIFY_DRAW, MixTask, SCAN_DRAW};
 use crate::workload::popularity::Newest;
 use crate::workload::rows::Rows;
 use crate::workload::sequence::{SequenceStep, Sequencer};
@@ -94,12 +95,12 @@ impl Task {
         }
     }
 
-    /// Makes the work of the next phase ready, on `records` records in each space. `seed` decides what the phase leaves to
+    /// Makes the work of the next phase ready, on these records. `seed` decides what the phase leaves to
     /// chance for all workers alike. A replay begins with the first row, but behind a deletion, which divides it.
     ///
     /// # Panics
     /// Panics when the work is a replay and there is no trace.
-    pub(super) fn begin(&mut self, work: &Work, seed: u64, records: u64) {
+    pub(super) fn begin(&mut self, work: &Work, seed: u64, records: DrawnRecords) {
         if let (TaskKind::Replay(cursor), Some(share)) = (&self.kind, &mut self.trace) {
             share.divided_at = cursor.next;
         }
@@ -127,7 +128,7 @@ impl Task {
             }
             Work::Delete(delete) => {
                 let recorded = self.recorded.clone();
-                let records = recorded.as_ref().map_or(records, RecordedKeys::count);
+                let records = recorded.as_ref().map_or(records.count, RecordedKeys::count);
                 let order = Shuffle::new(mix(&[seed, DELETED]), records.max(1));
                 TaskKind::Delete { order, records: delete_records(delete, records), recorded }
             }
@@ -139,7 +140,13 @@ impl Task {
 
     /// Makes the requests of the phase that has begun, whose work is `mix`, follow `changes`. `seed` decides the random
     /// choices that are the same for all workers.
-    pub(super) fn begin_changes(&mut self, mix: &Mix, changes: &PhaseChanges<'_>, seed: u64, records: u64) {
+    pub(super) fn begin_changes(
+        &mut self,
+        mix: &Mix,
+        changes: &PhaseChanges<'_>,
+        seed: u64,
+        records: DrawnRecords,
+    ) {
         self.losses = losses(changes.events);
         let fresh_salt = self::mix(&[self.run, self.phases]);
         let from = DrawnFrom { records, seed, run: self.run, fresh_salt };
@@ -476,16 +483,4 @@ impl Task {
             _ => None,
         }
     }
-}
-
-/// The spaces whose records a load stores.
-fn load_spaces(load: &Load) -> Vec<Space> {
-    let wanted = |space: &Space| match space {
-        Space::Plain => !load.no_plain,
-        Space::Pieces => load.pieces,
-        Space::Counters => load.counters,
-        Space::Hashes => load.hashes,
-        Space::Commands => load.commands,
-    };
-    Space::ALL.into_iter().filter(wanted).collect()
 }

@@ -430,6 +430,8 @@ mod tests {
             value_size,
             expiry_s: Dist::Fixed(0.0),
             value_classes: Vec::new(),
+            key_tag: None,
+            slots: Vec::new(),
             style: crate::plan::Style::default(),
         }
     }

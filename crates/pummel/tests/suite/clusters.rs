@@ -224,6 +224,50 @@ fn nodes_are_found_by_every_form_of_their_endpoints() {
     }
 }
 
+/// The figures of the shards in their order.
+fn shards(result: &Json, figure: &str) -> Vec<u64> {
+    let shards = result.at("cluster/shards").as_array().expect("a list");
+    shards.iter().map(|shard| shard[figure].as_u64().expect("a figure")).collect()
+}
+
+#[test]
+fn requests_of_several_keys_with_a_tag_are_one_command_to_one_node() {
+    let cluster = Serve::start("--cluster 3");
+    let words = format!(
+        "run --cluster -s {} --protocol resp3 --records 205 --key-tag 10 --multiget 10 --multiset 4 --mix get:9,mset:1 \
+         --popularity zipf:0.99 --verify 1 -n 1000 --quiet",
+        cluster.name
+    );
+    let result = pummel(&words).expect(0).json();
+    let gets = result.count("ops/get/requests");
+    assert_eq!((result.count("totals/completed"), result.count("totals/errors")), (1_000, 0));
+    assert_eq!(result.count("verify/checked"), 10 * gets);
+    let records = shards(&result, "records");
+    assert_eq!(records.iter().sum::<u64>(), 205);
+    assert_eq!(
+        records.iter().filter(|records| *records % 10 != 0).count(),
+        1,
+        "one tag has five records: {records:?}"
+    );
+    assert_eq!(came(&cluster.truth(), "get"), gets, "each request is one command");
+}
+
+#[test]
+fn requests_for_chosen_slots_go_to_their_nodes_alone() {
+    for words in ["--slots 5461-10922", "--slots 6000,5900-5950,7000-7001 --key-tag 7 --multiget 5"] {
+        let cluster = Serve::start("--cluster 3");
+        let words = format!(
+            "run --cluster -s {} --protocol resp2 --records 300 {words} --verify 1 -n 1000 --quiet",
+            cluster.name
+        );
+        let result = pummel(&words).expect(0).json();
+        assert_eq!((result.count("totals/completed"), result.count("totals/errors")), (1_000, 0), "{words}");
+        assert_eq!(shards(&result, "requests"), [0, 1_000, 0], "{words}");
+        assert_eq!(shards(&result, "records"), [0, 300, 0], "{words}");
+        assert_eq!(result.count("ops/get/misses"), 0, "{words}");
+    }
+}
+
 #[test]
 fn what_no_cluster_can_be_is_refused_with_flag_value_and_what_is_accepted() {
     for (words, flag, value, accepted) in [

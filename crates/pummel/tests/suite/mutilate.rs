@@ -98,6 +98,8 @@ fn fb_keys(records: u64) -> Vec<String> {
         value_size: Dist::Fixed(1.0),
         expiry_s: Dist::Fixed(0.0),
         value_classes: Vec::new(),
+        key_tag: None,
+        slots: Vec::new(),
         style: Style { keys: KeyStyle::Fnv, ..Style::default() },
     };
     let maker = KeyMaker::new(&data).expect("no prefix");

@@ -5,7 +5,7 @@ use pummel_logic::cluster::view::RedirectCounts;
 use pummel_logic::plan::ReadFrom;
 use pummel_logic::time::{Nanos, seconds};
 use pummel_logic::words;
-use pummel_measure::cluster::{ClusterNode, ClusterSeen};
+use pummel_measure::cluster::{ClusterNode, ClusterSeen, Shard};
 use pummel_measure::connections::SERVERS_TIMED_MAX;
 use pummel_measure::outages::Outage;
 use pummel_measure::parts::ServerRecord;
@@ -80,6 +80,9 @@ pub struct ShardResult {
     pub slots: u32,
     /// Slots that the node owned at the end.
     pub slots_at_end: u32,
+    /// Records of the run whose keys lie in the slots that the node owned at the start; null where it joined, where the run has more
+    /// than 10 million records, and where its keys are not those of records.
+    pub records: Option<u64>,
     /// Requests that the node answered last, or that were lost with a connection to it; null beyond the first 64 nodes.
     pub requests: Option<u64>,
     /// Share of the node in all requests that were sent; null where `requests` is.
@@ -168,15 +171,16 @@ impl OutageResult {
 }
 
 impl ShardResult {
-    /// The node with this number, which owned so many slots at the start, where `sent` requests were sent to all.
+    /// The node, which owned these slots at the start or none, where `sent` requests were sent to all.
     fn of(
         node: &ClusterNode,
-        slots: u32,
+        own: Option<&Shard>,
         record: Option<&ServerRecord>,
         (sent, read_from): (u64, ReadFrom),
     ) -> ShardResult {
         let failed = record.map(|record| record.failed.saturating_add(record.unanswered));
         let requests = record.zip(failed).map(|(record, failed)| record.completed.saturating_add(failed));
+        let slots = own.map_or(0, |own| own.slots);
         // Where replicas are asked nothing, one of them that was asked something was a master for a while.
         let took_over = node.slots > 0 || !read_from.asks_replicas();
         ShardResult {
@@ -185,6 +189,7 @@ impl ShardResult {
             joined: slots == 0 && (node.joined || took_over),
             slots,
             slots_at_end: node.slots,
+            records: own.and_then(|own| own.records),
             requests,
             share: requests.filter(|_| sent > 0).map(|own| rounded(own as f64 / sent as f64)),
             expected: (slots > 0).then(|| rounded(f64::from(slots) / SLOTS as f64)),
@@ -269,19 +274,19 @@ impl ClusterResult {
 /// The nodes that owned slots at the start, then the replicas where they are asked something, and those that own slots at the end or
 /// were asked something.
 fn shards_of(seen: &ClusterSeen, records: &[ServerRecord], load: (u64, ReadFrom)) -> Vec<ShardResult> {
-    let of = |place: usize, slots: u32| {
+    let of = |place: usize, own: Option<&Shard>| {
         let node = seen.nodes.get(place)?;
         // The last nodes have no records where they were asked nothing; a cluster of one node has none at all.
         let none = ServerRecord::default();
         let is_told_apart = place < SERVERS_TIMED_MAX && !records.is_empty();
         let record = records.get(place).or(is_told_apart.then_some(&none));
-        Some(ShardResult::of(node, slots, record, load))
+        Some(ShardResult::of(node, own, record, load))
     };
-    let at_start = seen.shards.iter().filter_map(|shard| of(usize::from(shard.node), shard.slots));
+    let at_start = seen.shards.iter().filter_map(|shard| of(usize::from(shard.node), Some(shard)));
     let is_asked = |role: NodeRole| role == NodeRole::Replica && load.1.asks_replicas();
     let others = (0..seen.nodes.len())
         .filter(|place| seen.shards.iter().all(|shard| usize::from(shard.node) != *place))
-        .filter_map(|place| of(place, 0))
+        .filter_map(|place| of(place, None))
         .filter(|node| {
             is_asked(node.role) || node.slots_at_end > 0 || node.requests.is_some_and(|requests| requests > 0)
         });

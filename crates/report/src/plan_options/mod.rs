@@ -221,6 +221,8 @@ pub const OPTIONS: &[OptionRow] = &[
     option("data.value_size", "--value-size", Form::Dist).or("200"),
     option("data.value_classes", "--workload", Form::Sizes).called("sizes of values by popularity"),
     option("data.key_prefix", "--key-prefix", Form::Plain),
+    option("data.key_tag", "--key-tag", Form::Plain),
+    option("data.slots", "--slots", Form::List),
     option("data.expiry_s", "--ttl", Form::Seconds).or("0"),
     option("data.style.expiry_jitter_percent", "--ttl-jitter", Form::Plain).or("0"),
     option("data.style.field_bytes", "--protocol", Form::Plain).called("length of a hash's field name"),

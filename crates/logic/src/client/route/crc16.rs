@@ -80,7 +80,14 @@ fn tag(key: &[u8]) -> Option<&[u8]> {
 /// CRC16 with polynomial 0x1021 and initial value 0 (XMODEM).
 #[inline]
 fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |crc, &byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
+    crc16_behind(0, bytes)
+}
+
+/// The CRC16 of bytes that stand behind others with the CRC16 `crc`. It is linear: that of the bitwise difference of two texts of one
+/// length is the bitwise difference of theirs.
+#[inline]
+pub(crate) fn crc16_behind(crc: u16, bytes: &[u8]) -> u16 {
+    bytes.iter().fold(crc, |crc, &byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
 }
 
 /// The CRC16 of each single byte, for the computation byte by byte.

@@ -117,6 +117,11 @@ impl Router {
         }
     }
 
+    /// Whether slots of a cluster decide on the lane of a request.
+    pub(crate) fn deals_slots(&self) -> bool {
+        matches!(self.rule, Rule::Crc16(_) | Rule::Cluster)
+    }
+
     /// Whether the place of a request is a slot whose owner changes, and not a lane.
     #[inline]
     pub fn is_cluster(&self) -> bool {

@@ -12,6 +12,7 @@ mod phases;
 mod records;
 mod requests;
 mod run;
+mod slots;
 mod targets;
 
 use std::ops::Deref;
@@ -78,6 +79,7 @@ impl Plan {
         targets::stamps(&self)?;
         targets::tls(&self)?;
         targets::login(&self)?;
+        slots::data(&self.data)?;
         records::data(&self.data)?;
         if self.sequence().is_none() {
             records::expiry(&self.data.expiry_s)?;
@@ -89,6 +91,7 @@ impl Plan {
         run::probe_fits(&self)?;
         changes::fits(&self)?;
         records::key_churn_fits(&self)?;
+        slots::fit(&self)?;
         clients::style(&self)?;
         requests::unstored_keys_fit(&self)?;
         requests::verbs_fit(&self)?;

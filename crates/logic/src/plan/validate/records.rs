@@ -7,7 +7,7 @@ use crate::plan::{
     Arrivals, Data, EventKind, FlashCrowd, HotKey, KeyChurn, KeyStyle, LIFE_MIN, Mix, Plan, Popularity,
     VALUE_CLASSES_MAX, ValueStyle, Work,
 };
-use crate::workload::key::{DIGITS, digits_of};
+use crate::workload::key::{DIGITS, digits_of, tag_bytes};
 use crate::workload::popularity::RECORDS_MAX;
 
 /// Longest key: memcached's protocol document.
@@ -49,22 +49,24 @@ fn value_classes(data: &Data) -> Result<(), Invalid> {
     refuse_if(has_any && data.style.values != ValueStyle::Stable, path, data.value_classes.len(), expected)
 }
 
-/// Refuses lengths that no key can have. A key is the prefix and the record's number over all key spaces in decimal (see
+/// Refuses lengths that no key can have. A key is the prefix, its tag if it has one, and the record's number over all key spaces in decimal (see
 /// `workload::key`): what varies is cut to what fits, but a length that never fits is refused.
 fn keys(data: &Data) -> Result<(), Invalid> {
-    let digits = digits_of(data) as u64;
+    let (digits, tag) = (digits_of(data) as u64, tag_bytes(data).0 as u64);
     let prefix = &data.key_prefix;
     let expected = "expected a text without spaces and control characters";
     refuse_if(prefix.bytes().any(|byte| byte <= b' ' || byte == 127), Field::KeyPrefix, prefix, expected)?;
-    let prefix_max = KEY_SIZE_MAX - digits;
+    let prefix_max = KEY_SIZE_MAX - digits - tag;
     let expected = format!("expected up to {prefix_max} bytes: the number of the record follows");
     refuse_if(prefix.len() as u64 > prefix_max, Field::KeyPrefix, prefix, expected)?;
-    let least = prefix.len() as u64 + digits;
+    let least = prefix.len() as u64 + tag + digits;
     let path = Field::KeySize;
     size(path, &data.key_size)?;
     let (low, high) = data.key_size.support();
+    let of_tag = if tag == 0 { String::new() } else { format!(", {tag} of the tag (--key-tag)") };
+    let of_slots = if data.slots.is_empty() { "" } else { " in their slots" };
     let why = format!(
-        "expected sizes of at least {least} bytes: {} of the prefix, {digits} for the numbers of {} records",
+        "expected sizes of at least {least} bytes: {} of the prefix{of_tag}, {digits} for the numbers of {} records{of_slots}",
         prefix.len(),
         data.records
     );
@@ -105,23 +107,26 @@ pub fn has_keys_beyond_the_load(plan: &Plan) -> bool {
 /// Bytes of the longest key that a request may ask for.
 pub fn longest_key(plan: &Plan) -> u64 {
     let data = &plan.data;
-    longest_key_with(data, if has_keys_beyond_the_load(plan) { DIGITS } else { digits_of(data) })
+    match has_keys_beyond_the_load(plan) {
+        true => longest_key_with(data, DIGITS + tag_bytes(data).1),
+        false => longest_loaded_key(data),
+    }
 }
 
 /// Bytes of the longest key that a load may store.
 pub fn longest_loaded_key(data: &Data) -> u64 {
-    longest_key_with(data, digits_of(data))
+    longest_key_with(data, digits_of(data) + tag_bytes(data).0)
 }
 
-/// Bytes of the longest key of this data that has room for so many digits.
-fn longest_key_with(data: &Data, digits: usize) -> u64 {
+/// Bytes of the longest key of this data that has room for so many bytes behind its prefix.
+fn longest_key_with(data: &Data, suffix: usize) -> u64 {
     let prefix = data.key_prefix.len() as u64;
     let drawn = data.key_size.support().1.round().clamp(0.0, KEY_SIZE_MAX as f64) as u64;
     let drawn = match data.style.keys {
         KeyStyle::Drawn => drawn,
         KeyStyle::Fnv => (prefix + drawn).min(KEY_SIZE_MAX),
     };
-    drawn.max(prefix + digits as u64)
+    drawn.max(prefix + suffix as u64)
 }
 
 /// Refuses a churn with invalid lives, and one that clients could not follow together.

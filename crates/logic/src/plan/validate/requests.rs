@@ -8,7 +8,7 @@ use crate::plan::{Fill, Mix, POPULARITIES, Plan, Popularity, Protocol, ServerFam
 use crate::protocol::Verb;
 use crate::protocol::resp::template::Template;
 use crate::time::typed_time;
-use crate::workload::key::{DIGITS, KEY_MAX_BYTES};
+use crate::workload::key::{DIGITS, KEY_MAX_BYTES, tag_bytes};
 
 /// Most keys of one read, and of one mset.
 const MULTIGET_MAX: u64 = 1_000;
@@ -124,7 +124,7 @@ fn unstored(index: usize, mix: &Mix) -> Result<(), Invalid> {
 
 /// Refuses prefixes that leave no room for keys beyond those that a load stores.
 pub fn unstored_keys_fit(plan: &Plan) -> Result<(), Invalid> {
-    let (prefix, most) = (&plan.data.key_prefix, KEY_MAX_BYTES - DIGITS);
+    let (prefix, most) = (&plan.data.key_prefix, KEY_MAX_BYTES - DIGITS - tag_bytes(&plan.data).1);
     if prefix.len() <= most || !has_keys_beyond_the_load(plan) {
         return Ok(());
     }

@@ -142,6 +142,13 @@ pub fn memory_fits(plan: &Plan) -> Result<(), Invalid> {
             "this plan needs {need} of memory in this process, more than the limit of {limit}: {accepted} accepted"
         )
     };
+    if memory::slot_record_bytes(plan) > need_bytes / 2 {
+        return refuse(
+            Field::Records,
+            plan.data.records,
+            expected("fewer records in chosen slots (--slots) are"),
+        );
+    }
     if has_too_many_clients(plan) {
         let most = plan.groups.iter().enumerate().max_by_key(|(_, group)| group.clients);
         let (index, clients) = most.map_or((0, 0), |(index, group)| (index, group.clients));

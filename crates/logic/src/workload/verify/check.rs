@@ -219,6 +219,8 @@ mod tests {
             value_size: Dist::Fixed(value_bytes),
             expiry_s: Dist::Fixed(0.0),
             value_classes: Vec::new(),
+            key_tag: None,
+            slots: Vec::new(),
             style: Style::default(),
         })
         .unwrap()

@@ -83,6 +83,8 @@ fn make(
         value_size: profile.value_size.clone(),
         expiry_s: profile.ttl.clone(),
         value_classes: profile.value_classes.clone(),
+        key_tag: None,
+        slots: Vec::new(),
         style: Style::default(),
     };
     let mix = Mix {

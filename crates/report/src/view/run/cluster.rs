@@ -194,6 +194,7 @@ fn shards(cluster: &ClusterResult) -> Option<Table> {
         };
         let figures = [
             slots,
+            count(shard.records),
             count(shard.requests),
             share(shard.share),
             share(shard.expected),
@@ -203,7 +204,7 @@ fn shards(cluster: &ClusterResult) -> Option<Table> {
         ];
         role(shard).into_iter().chain(figures).collect()
     };
-    let names = ["role", "slots", "requests", "share", "of slots", "p50", "p99", "errors"];
+    let names = ["role", "slots", "records", "requests", "share", "of slots", "p50", "p99", "errors"];
     let rows = cluster.shards.iter().map(|shard| (shard.node.clone(), row(shard)));
     table("shard, service", &names[usize::from(!has_replicas)..], rows)
 }
@@ -342,8 +343,8 @@ mod tests {
         let document = run.document(Clone::clone);
         let all = text::run(&document, Detail::Everything, Paper::default());
         for line in [
-            "shard, service   slots requests   share of slots     p50     p99  errors",
-            "127.0.0.1:7001   5,461      679  34.0 %   33.3 % 64.5 us 98.3 us       0",
+            "shard, service   slots records requests   share of slots     p50     p99  errors",
+            "127.0.0.1:7001   5,461     333      679  34.0 %   33.3 % 64.5 us 98.3 us       0",
             "outage            from s      to s      good    failed      late    unsent",
             "127.0.0.1:7003       4.0       6.5       0 %       300       133       100",
         ] {
