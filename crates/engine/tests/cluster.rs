@@ -607,9 +607,13 @@ fn a_node_joins(cluster: &mut Cluster) {
     cluster.meet(&joined);
     cluster.nodes.push(joined);
     let last = cluster.nodes.len() - 1;
-    until("the node is known", || {
-        let id = cluster.nodes[last].id();
-        cluster.nodes[..last].iter().all(|node| node.tell(&["CLUSTER", "NODES"]).text().contains(&id))
+    let ids: Vec<String> = cluster.nodes.iter().map(Node::id).collect();
+    until("the nodes know each other", || {
+        let knows_all = |node: &Node| {
+            let known = node.tell(&["CLUSTER", "NODES"]);
+            ids.iter().all(|id| known.text().contains(id))
+        };
+        cluster.nodes.iter().all(knows_all)
     });
     let master = cluster.masters()[0];
     let slots = cluster.slots_of(master, 200);
