@@ -546,7 +546,6 @@ fn a_replica_dies(cluster: &mut Cluster) {
     assert_right(&measurement, "a replica that dies");
     assert!(measurement.connections.lost > 0);
     cluster.restart(replica);
-    cluster.await_well();
 }
 
 /// The plan with gets of ten keys and sets of four, whose records share a tag by tens.
@@ -651,7 +650,6 @@ fn a_master_dies_and_returns(cluster: &mut Cluster) {
     let calls = cluster.slots_calls();
     assert!(calls <= 2 + 10 * begun.elapsed().as_secs(), "{calls} calls of CLUSTER SLOTS");
     cluster.restart(master);
-    cluster.await_well();
     assert!(cluster.masters().contains(&replica), "the replica was promoted");
 }
 

@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn nodes_and_shards_of_two_processes_are_added_by_their_names() {
-        let shard = |node, outages| Shard { node, slots: 8_192, outages };
+        let shard = |node, outages| Shard { node, slots: 8_192, records: None, outages };
         let mut one = ClusterSeen {
             nodes: vec![node("a:1", 8_192), node("a:2", 8_192), node("a:3", 0)],
             shards: vec![shard(0, vec![outage(1, 2, 10)]), shard(1, Vec::new())],
