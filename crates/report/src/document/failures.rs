@@ -188,6 +188,7 @@ mod tests {
         let none = VerdictResult { limit: "none".to_owned(), ..VerdictResult::default() };
         document.verdict = Some(none);
         document.steady = Some(true);
+        document.audit = Some(AuditResult::default());
         document.plan.fail_on = FailOn::ALL.to_vec();
         assert_eq!(failed(&document), "", "{:?}", document.failures());
         document.verdict = Some(VerdictResult { limit: "generator".to_owned(), ..VerdictResult::default() });

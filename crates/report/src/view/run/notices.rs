@@ -124,7 +124,11 @@ fn audit(document: &Document) -> Option<Line> {
         None => Text::default(),
     };
     text = match lost {
-        0 => text.and(Tone::Plain, format!("{keys} read back, none lost")),
+        0 if audit.unread == 0 => text.and(Tone::Plain, format!("{keys} read back, none lost")),
+        0 => {
+            let read = grouped(audit.keys.saturating_sub(audit.unread));
+            text.and(Tone::Plain, format!("{read} of {keys} read back, none lost"))
+        }
         _ => text.and(Tone::Alarm, format!("{} of {keys} LOST", grouped(lost))),
     };
     if lost > 0 {
