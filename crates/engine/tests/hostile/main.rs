@@ -251,6 +251,7 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Churn, Feature::KeyChurn),
         (Feature::Churn, Feature::Events),
         (Feature::Churn, Feature::Evictions),
+        (Feature::Churn, Feature::Cluster),
         (Feature::Windows, Feature::ReadThrough),
         (Feature::Windows, Feature::Noreply),
         (Feature::Windows, Feature::Settle),
@@ -262,13 +263,16 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Windows, Feature::KeyChurn),
         (Feature::Windows, Feature::Events),
         (Feature::Windows, Feature::Evictions),
+        (Feature::Windows, Feature::Cluster),
         (Feature::Tls, Feature::Udp),
         (Feature::Udp, Feature::Trace),
+        (Feature::Udp, Feature::Cluster),
         (Feature::Verify, Feature::Trace),
         (Feature::MultiGet, Feature::Dependent),
         (Feature::MultiGet, Feature::Trace),
         (Feature::Noreply, Feature::Dependent),
         (Feature::Noreply, Feature::Trace),
+        (Feature::Noreply, Feature::Cluster),
         (Feature::Settle, Feature::Trace),
         (Feature::Settle, Feature::Evictions),
         (Feature::Until, Feature::Changes),
@@ -280,8 +284,9 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Trace, Feature::KeyChurn),
         (Feature::Trace, Feature::Events),
         (Feature::Trace, Feature::Evictions),
+        (Feature::Trace, Feature::Cluster),
     ];
-    assert_eq!((pairs().count(), refused), (231, expected.to_vec()));
+    assert_eq!((pairs().count(), refused), (253, expected.to_vec()));
 }
 
 #[test]
