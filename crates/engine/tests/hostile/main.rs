@@ -293,7 +293,6 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Trace, Feature::KeyChurn),
         (Feature::Trace, Feature::Events),
         (Feature::Trace, Feature::Evictions),
-        (Feature::Trace, Feature::Cluster),
         (Feature::Trace, Feature::Audit),
         (Feature::KeyChurn, Feature::Audit),
         (Feature::Events, Feature::Audit),

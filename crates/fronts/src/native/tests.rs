@@ -607,7 +607,7 @@ fn tags_and_slots_that_keys_cannot_have_are_refused_with_the_reason() {
             "expected records that keep their keys",
         ),
         (
-            "--route crc16 --key-tag 9 --scan-as multiget --workload ycsb-e",
+            "--route crc16 --key-tag 100 --scan-as multiget --workload ycsb-e",
             "expected requests that scan nothing",
         ),
     ] {

@@ -49,8 +49,8 @@ fn value_classes(data: &Data) -> Result<(), Invalid> {
     refuse_if(has_any && data.style.values != ValueStyle::Stable, path, data.value_classes.len(), expected)
 }
 
-/// Refuses lengths that no key can have. A key is the prefix, its tag if it has one, and the record's number over all key spaces in decimal (see
-/// `workload::key`): what varies is cut to what fits, but a length that never fits is refused.
+/// Refuses lengths that no key can have. A key is the prefix, its tag if it has one, and the record's number over all key spaces in
+/// decimal (see `workload::key`): what varies is cut to what fits, but a length that never fits is refused.
 fn keys(data: &Data) -> Result<(), Invalid> {
     let (digits, tag) = (digits_of(data) as u64, tag_bytes(data).0 as u64);
     let prefix = &data.key_prefix;
