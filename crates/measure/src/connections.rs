@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::churn::Churn;
 use crate::histogram::{CoarseHistogram, Histogram};
-use crate::measurement::renumbered;
+use crate::parts::renumbered;
 use pummel_logic::merged;
 use pummel_logic::protocol::ServerError;
 

@@ -12,6 +12,7 @@ use crate::evidence::Evidence;
 use crate::evidence::provenance::Provenance;
 use crate::flight::FlightTime;
 use crate::interval::Interval;
+use crate::parts::renumbered;
 use crate::reason::Reason;
 use crate::recorder::{OpRecord, Ops, Tally};
 use crate::replayed::Replayed;
@@ -220,15 +221,6 @@ merged! {
         /// Bytes over the wire.
         pub bytes: Bytes,
     }
-}
-
-/// The parts of servers by other numbers. The part of a server without a number is left out.
-pub(crate) fn renumbered<T: Clone + Default>(parts: &[T], numbers: &[u32]) -> Vec<T> {
-    let placed = || parts.iter().zip(numbers);
-    let count = placed().map(|(_, number)| *number as usize + 1).max().unwrap_or(0);
-    let mut all = vec![T::default(); count];
-    placed().for_each(|(part, number)| all[*number as usize] = part.clone());
-    all
 }
 
 impl Measurement {

@@ -90,6 +90,15 @@ impl ServerRecord {
     }
 }
 
+/// The parts of servers by other numbers. The part of a server without a number is left out.
+pub(crate) fn renumbered<T: Clone + Default>(parts: &[T], numbers: &[u32]) -> Vec<T> {
+    let placed = || parts.iter().zip(numbers);
+    let count = placed().map(|(_, number)| *number as usize + 1).max().unwrap_or(0);
+    let mut all = vec![T::default(); count];
+    placed().for_each(|(part, number)| all[*number as usize] = part.clone());
+    all
+}
+
 impl Merge for SlicePart {
     /// Adds the part of a neighbouring slice. Quantiles stay known only where one of both has no requests.
     fn merge(&mut self, other: &SlicePart) {
