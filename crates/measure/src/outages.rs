@@ -495,7 +495,7 @@ mod tests {
         };
         assert_eq!(shard.outages(), std::slice::from_ref(&outage));
         let json = serde_json::to_value(&outage).expect("it is data");
-        assert_eq!(json["replies"], serde_json::json!({"clusterdown": 52, "refused": 10}));
+        assert_eq!(json["replies"], serde_json::json!({"down": 52, "refused": 10}));
         assert_eq!(serde_json::from_value::<Outage>(json).expect("it is an outage"), outage);
     }
 

@@ -391,9 +391,13 @@ fn every_option_of_engine_sockets_and_server_means_one_change_of_the_plan() {
         ("--route ketama-weighted", |plan| plan.route = Route::KetamaWeighted),
         ("--route crc16", |plan| plan.route = Route::Crc16),
         ("--protocol resp3 --tracking=bcast", |plan| {
-            (plan.protocol, plan.tracking) = (Protocol::Resp3, Some(Tracking::Broadcast));
+            over_resp(plan, Protocol::Resp3);
+            plan.tracking = Some(Tracking::Broadcast);
         }),
-        ("--tracking", |plan| (plan.protocol, plan.tracking) = (Protocol::Resp3, Some(Tracking::Keys))),
+        ("--tracking", |plan| {
+            over_resp(plan, Protocol::Resp3);
+            plan.tracking = Some(Tracking::Keys);
+        }),
         ("--protocol resp2 --database 3", |plan| {
             over_resp(plan, Protocol::Resp2);
             plan.database = 3;
@@ -477,6 +481,7 @@ fn an_audit_is_refused_where_it_could_not_tell_what_was_lost() {
         ),
         ("--verify --audit --noreply", "expected writes that are answered"),
         ("--verify --settle 9", "'--settle' is accepted only with '--audit', which is missing"),
+        #[cfg(feature = "agents")]
         ("--verify --audit --agents x", "'--audit' is accepted without '--agents' only"),
     ] {
         let error = job_of(&format!("run -s a {words}")).expect_err(words).to_string();
@@ -667,7 +672,10 @@ fn an_error_names_the_option_that_was_given_and_not_another_that_decides_the_sam
             "--trace t --trace-warmup 5s --pace fast",
             "'5s' for '--trace-warmup': expected a warm-up of so many rows",
         ),
-        ("--trace t --route modulo", "'modulo' for '--route': expected all where a trace is replayed"),
+        (
+            "--trace t --route modulo",
+            "'modulo' for '--route': expected all or cluster where a trace is replayed",
+        ),
     ] {
         let error = job_of(&format!("run -s a {words}")).expect_err(words);
         assert!(error.contains(part), "{words}: {error}");

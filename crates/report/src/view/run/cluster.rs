@@ -178,7 +178,6 @@ pub(crate) fn outages_of(document: &Document) -> Option<Table> {
 
 fn shards(cluster: &ClusterResult) -> Option<Table> {
     let has_replicas = cluster.shards.iter().any(ShardResult::is_replica);
-    let role = |shard: &ShardResult| has_replicas.then(|| shard.role.name().to_owned());
     let row = |shard: &ShardResult| {
         let times = &shard.service_us;
         let time = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), cells::time);
@@ -192,21 +191,23 @@ fn shards(cluster: &ClusterResult) -> Option<Table> {
                 format!("{} to {}", grouped(u64::from(shard.slots)), grouped(u64::from(shard.slots_at_end)))
             }
         };
-        let figures = [
+        // Where replicas share the requests, the share of the slots is no measure of a node's.
+        let beside_share = if has_replicas { shard.role.name().to_owned() } else { share(shard.expected) };
+        vec![
             slots,
             count(shard.records),
             count(shard.requests),
             share(shard.share),
-            share(shard.expected),
+            beside_share,
             time(times.p50),
             time(times.p99),
             count(shard.errors),
-        ];
-        role(shard).into_iter().chain(figures).collect()
+        ]
     };
-    let names = ["role", "slots", "records", "requests", "share", "of slots", "p50", "p99", "errors"];
+    let beside_share = if has_replicas { "role" } else { "of slots" };
+    let names = ["slots", "records", "requests", "share", beside_share, "p50", "p99", "errors"];
     let rows = cluster.shards.iter().map(|shard| (shard.node.clone(), row(shard)));
-    table("shard, service", &names[usize::from(!has_replicas)..], rows)
+    table("shard, service", &names, rows)
 }
 
 fn outages(cluster: &ClusterResult) -> Option<Table> {
@@ -300,9 +301,9 @@ mod tests {
         let all = text::run(&document, Detail::Everything, Paper::default());
         assert!(all.contains("10 connections to each node"), "{all}");
         for line in [
-            "shard, service    role   slots requests   share of slots     p50     p99  errors",
-            "127.0.0.1:7002  master   8,192    1,000  50.0 %   50.0 % 81.9 us  129 us       0",
-            "127.0.0.1:7004 replica       0    1,000  50.0 %        - 41.0 us 41.0 us       0",
+            "shard, service   slots records requests   share    role     p50     p99  errors",
+            "127.0.0.1:7002   8,192     500    1,000  50.0 %  master 81.9 us  129 us       0",
+            "127.0.0.1:7004       0       -    1,000  50.0 % replica 41.0 us 41.0 us       0",
         ] {
             assert!(all.lines().any(|own| own == line), "{line}: {all}");
         }
