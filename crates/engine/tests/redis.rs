@@ -147,7 +147,8 @@ impl<C: Codec> Connection<C> {
                     }
                     Step::Body(bytes) => items.last_mut().expect("an item came before").1.extend(bytes),
                     Step::Reply { outcome, message, .. } => break Some((outcome, text(message))),
-                    Step::Absent | Step::Push { .. } | Step::QuietError { .. } => {
+                    Step::Push { .. } => {}
+                    Step::Absent | Step::QuietError { .. } => {
                         unreachable!("every request of RESP gets a reply, which names its items")
                     }
                 }

@@ -249,7 +249,7 @@ fn requests_of_several_keys_with_a_tag_are_one_command_to_one_node() {
         1,
         "one tag has five records: {records:?}"
     );
-    assert_eq!(came(&cluster.truth(), "get"), gets, "each request is one command");
+    assert_eq!(came(&cluster.truth(), "mget"), gets, "each request is one command");
 }
 
 #[test]
