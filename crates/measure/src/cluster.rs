@@ -1,5 +1,8 @@
 //! Observations of the cluster whose nodes a run asked.
 
+use std::collections::BTreeMap;
+
+use pummel_logic::cluster::nodes::UNOWNED;
 use serde::{Deserialize, Serialize};
 
 use crate::outages::{Outage, merge_outages};
@@ -55,24 +58,30 @@ pub struct ClusterSeen {
 }
 
 impl ClusterSeen {
-    /// Adds the account of another process of the run. Returns the number here of each node there.
-    pub fn merge(&mut self, other: &ClusterSeen) -> Vec<u32> {
+    /// Adds the account of another process of the run. Returns the number here of each node there; `None` for nodes beyond the
+    /// 65,535 that have numbers.
+    pub fn merge(&mut self, other: &ClusterSeen) -> Vec<Option<u16>> {
         // A process that has seen more maps is the one that looked last.
         if other.generations > self.generations {
-            for node in &mut self.nodes {
-                let there = other.nodes.iter().find(|there| there.name == node.name);
-                node.slots = there.map_or(0, |there| there.slots);
-            }
+            let slots: BTreeMap<&str, u32> =
+                other.nodes.iter().map(|there| (there.name.as_str(), there.slots)).collect();
+            self.nodes.iter_mut().for_each(|node| node.slots = *slots.get(node.name.as_str()).unwrap_or(&0));
         }
-        let numbers: Vec<u32> = other.nodes.iter().map(|node| self.number_of(node)).collect();
+        let numbers = self.add_nodes(&other.nodes);
+        let mut places: BTreeMap<u16, usize> =
+            self.shards.iter().enumerate().map(|(place, own)| (own.node, place)).collect();
         for shard in &other.shards {
-            let Some(&node) = numbers.get(usize::from(shard.node)) else { continue };
-            match self.shards.iter_mut().find(|own| u32::from(own.node) == node) {
-                Some(own) => {
+            let Some(&Some(node)) = numbers.get(usize::from(shard.node)) else { continue };
+            match places.get(&node) {
+                Some(place) => {
+                    let own = &mut self.shards[*place];
                     merge_outages(&mut own.outages, &shard.outages);
                     own.records = own.records.or(shard.records);
                 }
-                None => self.shards.push(Shard { node: node as u16, ..shard.clone() }),
+                None => {
+                    places.insert(node, self.shards.len());
+                    self.shards.push(Shard { node, ..shard.clone() });
+                }
             }
         }
         self.refreshes = self.refreshes.saturating_add(other.refreshes);
@@ -82,13 +91,21 @@ impl ClusterSeen {
         numbers
     }
 
-    /// The number of a node, which is added where it is not known.
-    fn number_of(&mut self, node: &ClusterNode) -> u32 {
-        let known = self.nodes.iter().position(|known| known.name == node.name);
-        known.unwrap_or_else(|| {
+    /// Adds the nodes that are not known. Returns the number of each of these nodes.
+    fn add_nodes(&mut self, nodes: &[ClusterNode]) -> Vec<Option<u16>> {
+        let known = self.nodes.iter().zip(0..UNOWNED);
+        let mut known: BTreeMap<String, u16> =
+            known.map(|(node, number)| (node.name.clone(), number)).collect();
+        let number_of = |node: &ClusterNode| {
+            if let Some(number) = known.get(&node.name) {
+                return Some(*number);
+            }
+            let number = u16::try_from(self.nodes.len()).ok().filter(|number| *number < UNOWNED)?;
             self.nodes.push(node.clone());
-            self.nodes.len() - 1
-        }) as u32
+            known.insert(node.name.clone(), number);
+            Some(number)
+        };
+        nodes.iter().map(number_of).collect()
     }
 }
 
@@ -137,12 +154,26 @@ mod tests {
             unusable: 1,
             ..ClusterSeen::default()
         };
-        assert_eq!(one.merge(&other), [2, 0, 3]);
+        assert_eq!(one.merge(&other), [Some(2), Some(0), Some(3)]);
         let nodes = one.nodes.iter().map(|node| (node.name.as_str(), node.slots)).collect::<Vec<_>>();
         assert_eq!(nodes, [("a:1", 8_192), ("a:2", 0), ("a:3", 8_192), ("a:9", 0)], "of the later map");
         assert_eq!(one.shards.iter().map(|shard| shard.node).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(one.shards[0].outages.len(), 1, "what is near in time is one outage");
         assert_eq!((one.shards[0].outages[0].failed, one.shards[2].outages[0].failed), (15, 1));
         assert_eq!((one.refreshes, one.generations, one.unusable), (5, 2, 1));
+    }
+    #[test]
+    fn nodes_beyond_those_with_numbers_are_left_out() {
+        let nodes =
+            |range: std::ops::Range<u32>| range.map(|number| node(&format!("a:{number}"), 1)).collect();
+        let mut one = ClusterSeen { nodes: nodes(0..65_000), ..ClusterSeen::default() };
+        let shards = [0, 999].map(|node| Shard { node, slots: 1, ..Shard::default() }).to_vec();
+        let other = ClusterSeen { nodes: nodes(64_999..65_999), shards, ..ClusterSeen::default() };
+        let numbers = one.merge(&other);
+        assert_eq!(
+            (numbers[0], numbers[1], numbers[535], numbers[536]),
+            (Some(64_999), Some(65_000), Some(65_534), None)
+        );
+        assert_eq!((one.nodes.len(), numbers[999], one.shards.len()), (65_535, None, 1));
     }
 }

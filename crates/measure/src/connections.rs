@@ -130,8 +130,8 @@ pub enum TlsTrouble {
 
 impl Connections {
     /// Gives the servers other numbers. What is known of a server without a number is left out.
-    pub(crate) fn renumber(&mut self, numbers: &[u32]) {
-        let number_of = |server: u32| numbers.get(server as usize).copied();
+    pub(crate) fn renumber(&mut self, numbers: &[Option<u16>]) {
+        let number_of = |server: u32| numbers.get(server as usize).copied().flatten().map(u32::from);
         self.connect_by_server = renumbered(&self.connect_by_server, numbers);
         self.trouble = self
             .trouble

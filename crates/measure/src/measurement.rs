@@ -325,7 +325,7 @@ impl Measurement {
                 Vec::new()
             }
         };
-        if !numbers.iter().copied().eq(0..numbers.len() as u32) {
+        if !(0..).zip(&numbers).all(|(place, number)| *number == Some(place)) {
             // Which nodes the slices speak of depends on the process.
             let mut other = Measurement { cluster: None, ..other.clone() };
             other.side_times.servers = renumbered(&other.side_times.servers, &numbers);

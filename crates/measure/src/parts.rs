@@ -91,11 +91,12 @@ impl ServerRecord {
 }
 
 /// The parts of servers by other numbers. The part of a server without a number is left out.
-pub(crate) fn renumbered<T: Clone + Default>(parts: &[T], numbers: &[u32]) -> Vec<T> {
-    let placed = || parts.iter().zip(numbers);
-    let count = placed().map(|(_, number)| *number as usize + 1).max().unwrap_or(0);
+pub(crate) fn renumbered<T: Clone + Default>(parts: &[T], numbers: &[Option<u16>]) -> Vec<T> {
+    let placed =
+        || parts.iter().zip(numbers).filter_map(|(part, number)| Some((part, usize::from((*number)?))));
+    let count = placed().map(|(_, number)| number + 1).max().unwrap_or(0);
     let mut all = vec![T::default(); count];
-    placed().for_each(|(part, number)| all[*number as usize] = part.clone());
+    placed().for_each(|(part, number)| all[number] = part.clone());
     all
 }
 

@@ -1,4 +1,4 @@
-//! The acknowledged writes of all workers, which they hand in when the last measured phase is over and take to read them back.
+//! The acknowledged writes of all workers, which add theirs when the last measured phase is over and then read all of them back.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,42 +8,42 @@ use pummel_measure::audit::{Audit, AuditCounts};
 
 /// The acknowledged writes of all workers.
 #[derive(Debug, Default)]
-pub(super) struct AuditDesk {
-    ledgers: Mutex<Ledgers>,
+pub(super) struct SharedLedger {
+    state: Mutex<LedgerState>,
 }
 
-/// The acknowledged writes that were handed in.
+/// The acknowledged writes of the workers that have added theirs.
 #[derive(Debug, Default)]
-struct Ledgers {
+struct LedgerState {
     merged: Arc<Ledger>,
     /// Whether the workers have begun to read them back.
     is_closed: bool,
 }
 
-impl AuditDesk {
-    fn ledgers(&self) -> MutexGuard<'_, Ledgers> {
-        self.ledgers.lock().unwrap_or_else(PoisonError::into_inner)
+impl SharedLedger {
+    fn lock(&self) -> MutexGuard<'_, LedgerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes in the writes of a worker.
     pub(super) fn add(&self, ledger: Ledger) {
-        Arc::make_mut(&mut self.ledgers().merged).merge(ledger);
+        Arc::make_mut(&mut self.lock().merged).merge(ledger);
     }
 
-    /// The writes of all workers, each of which has handed in its own.
+    /// The writes of all workers, each of which has added its own.
     pub(super) fn closed(&self) -> Arc<Ledger> {
-        let mut ledgers = self.ledgers();
-        if !ledgers.is_closed {
-            Arc::make_mut(&mut ledgers.merged).close();
-            ledgers.is_closed = true;
+        let mut state = self.lock();
+        if !state.is_closed {
+            Arc::make_mut(&mut state.merged).close();
+            state.is_closed = true;
         }
-        Arc::clone(&ledgers.merged)
+        Arc::clone(&state.merged)
     }
 
     /// The audit of a run whose measured phase began at `measured_at`, with the records that workers read.
     pub(super) fn audit(&self, counts: AuditCounts, measured_at: Nanos) -> Audit {
-        let ledgers = self.ledgers();
-        let (written, unknown_beyond) = (ledgers.merged.written(), ledgers.merged.unknown_beyond());
-        Audit { begun: ledgers.is_closed, written, counts, unknown_beyond }.since(measured_at)
+        let state = self.lock();
+        let (written, unknown_beyond) = (state.merged.written(), state.merged.unknown_beyond());
+        Audit { begun: state.is_closed, written, counts, unknown_beyond }.since(measured_at)
     }
 }

@@ -500,7 +500,8 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.measurement.cluster = Some(cluster::seen(self.context, published, &self.shards));
         }
         let counts = std::mem::take(&mut self.audit);
-        self.measurement.audit = self.context.audit.as_ref().map(|desk| desk.audit(counts, self.measured_at));
+        self.measurement.audit =
+            self.context.audit.as_ref().map(|shared| shared.audit(counts, self.measured_at));
         if self.messages_dropped > 0 {
             self.watch.notice(&format!(
                 "{} messages about single connections or clients were dropped, because they came faster than they could be \

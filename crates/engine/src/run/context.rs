@@ -23,7 +23,7 @@ use pummel_logic::workload::window::WindowMaker;
 use pummel_measure::completion::Loaded;
 use pummel_measure::events::Wants;
 
-use super::audit::AuditDesk;
+use super::audit::SharedLedger;
 use super::error::RunError;
 use super::inputs::{Gate, Inputs, Permit, Run};
 use super::login::handshake_of;
@@ -107,7 +107,7 @@ pub(super) struct RunContext<'a> {
     /// The addresses to which requests may be sent; `None` for all addresses.
     pub(super) permit: Option<Permit>,
     /// The acknowledged writes of all workers; `None` where they are not read back.
-    pub(super) audit: Option<AuditDesk>,
+    pub(super) audit: Option<SharedLedger>,
     /// `None` where nothing is observed.
     pub(super) observer: Option<ObserverLink>,
 }
@@ -173,7 +173,7 @@ impl<'a> RunContext<'a> {
             gate: process.map(|process| process.gate),
             process_share,
             stored: plan.phases.iter().map(|_| AtomicU64::new(0)).collect(),
-            audit: plan.audits().then(AuditDesk::default),
+            audit: plan.audits().then(SharedLedger::default),
             wants,
         })
     }

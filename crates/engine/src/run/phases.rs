@@ -127,19 +127,19 @@ impl PhaseRunner<'_, '_> {
             reporter.say(WorkerMessage::Spent { phase: share.number, cpu: sys::process_cpu_time() });
             context.stored[share.number].fetch_add(reporter.stored(), Ordering::Relaxed);
             self.observe_after(share.number);
-            self.hand_in(share.number);
+            self.share_ledger(share.number);
         }
         Ok(())
     }
 
-    /// Hands in the acknowledged writes of this worker behind the last phase that is measured.
-    fn hand_in(&mut self, phase: usize) {
+    /// Adds the acknowledged writes of this worker to those of the others, behind the last phase that is measured.
+    fn share_ledger(&mut self, phase: usize) {
         let context = self.context;
-        let Some(desk) = &context.audit else { return };
+        let Some(shared) = &context.audit else { return };
         if context.plan.phases.iter().rposition(|phase| phase.recorded) == Some(phase)
             && let Some(ledger) = self.worker.parts().1.take_ledger()
         {
-            desk.add(ledger);
+            shared.add(ledger);
         }
     }
 
@@ -327,8 +327,8 @@ fn begin_clients(
     reporter: &mut WorkerReporter,
 ) {
     let (plan, phase) = (context.plan, share.phase);
-    if let (Work::Audit(_), Some(desk)) = (&phase.work, &context.audit) {
-        maker.keep_audited(desk.closed());
+    if let (Work::Audit(_), Some(shared)) = (&phase.work, &context.audit) {
+        maker.keep_audited(shared.closed());
     }
     maker.begin(&phase.work, plan.seed);
     let churned_ns = churned.unwrap_or(0);

@@ -188,7 +188,9 @@ fn cluster_view_of(context: &RunContext<'_>, worker: u64) -> ClusterView {
         masters_alone: false,
     };
     let jitter = Stream::from_seed(mix(&[plan.seed, worker, CLUSTER_STREAM]));
-    ClusterView::new(plan.lanes(), limits, jitter).reading_by(reads)
+    let mut view = ClusterView::new(plan.lanes(), limits, jitter);
+    view.reads = reads;
+    view
 }
 
 /// The handshake of the clients' connections. A master may become a replica at any time, so that READONLY is sent to all nodes where

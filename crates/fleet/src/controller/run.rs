@@ -628,7 +628,7 @@ fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
     let nodes = measurement.cluster.as_ref().map_or(0, |cluster| cluster.nodes.len());
     let servers = plan.servers.len().max(nodes);
     nodes < usize::from(UNOWNED)
-        && measurement.cluster.is_some() <= (plan.route == Route::Cluster)
+        && (measurement.cluster.is_none() || plan.route == Route::Cluster)
         && measurement.groups.len() == plan.groups.len()
         && measurement.groups.iter().zip(&plan.groups).all(|(one, other)| one.name == other.name)
         && measurement

@@ -171,6 +171,9 @@ impl Client {
                 Passage::Later => Action::Wait(self.source.assignment.end),
                 Passage::Never => {
                     self.under_way.waiting.pop_front();
+                    if KIND == ROWS {
+                        maker.task.rows_mut().release(follow.request.key);
+                    }
                     Action::Unsent { verb: follow.request.verb, due: follow.due, place: 0 }
                 }
                 Passage::Open(opened) => {

@@ -2,6 +2,7 @@
 
 use super::next::NextRequest;
 use super::{Action, Client};
+use crate::client::route::Place;
 use crate::connection::answer::Answer;
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::Verb;
@@ -75,15 +76,17 @@ impl Client {
         if keeps_slot {
             self.under_way.slots.take();
         }
-        Action::Unsent { verb: self.drop_row(maker), due, place: 0 }
+        let (verb, place) = self.drop_row(maker);
+        Action::Unsent { verb, due, place }
     }
 
-    /// Takes the client's next row, which will not be sent, out of those that wait. Returns its verb.
-    fn drop_row(&self, maker: &mut RequestMaker) -> Verb {
-        let rows = maker.task.rows_mut();
-        let (place, verb) = rows.leave_out(self.source.number());
-        rows.release(place);
-        verb
+    /// Takes the client's next row, which will not be sent, out of those that wait. Returns its verb, and the server or slot that it
+    /// would have gone to.
+    fn drop_row(&self, maker: &mut RequestMaker) -> (Verb, Place) {
+        let (row, verb) = maker.task.rows_mut().leave_out(self.source.number());
+        let place = maker.place_of_row(row);
+        maker.task.rows_mut().release(row);
+        (verb, place)
     }
 
     /// Handles the end of a request of a trace; the place of its key becomes free if no request follows from the reply.

@@ -111,12 +111,6 @@ impl ClusterView {
         }
     }
 
-    /// The view of clients whose reads are sent by this rule.
-    #[must_use]
-    pub fn reading_by(self, reads: ReadRule) -> ClusterView {
-        ClusterView { reads, ..self }
-    }
-
     /// The node that a read of a slot is sent to; `None` where none is known. `draw` chooses among nodes that are reached alike.
     pub fn reader_of(&self, slot: u16, draw: u64, reach: impl Fn(NodeNumber) -> Reach) -> Option<NodeNumber> {
         let replicas = self.map.replicas_of(self.map.owner_of(slot));

@@ -78,8 +78,8 @@ impl Chooser {
         Chooser { records, choice }
     }
 
-    /// The same choices for the first of every `stride` draws. The draws behind it choose the next records of its group of `group`
-    /// neighbours.
+    /// A chooser for requests of `stride` keys each. It chooses the first record of a request as this chooser does, and the others
+    /// from the next records of that record's group: records are grouped by `group` neighbours.
     pub(crate) fn together(self, group: u64, stride: u64) -> Chooser {
         let records = self.records;
         Chooser { records, choice: Choice::Together(Box::new(Together { first: self, group, stride })) }

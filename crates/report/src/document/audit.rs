@@ -78,6 +78,12 @@ fn inconclusive(audit: &Audit, evidence: Option<&EvidenceResult>) -> Option<Stri
     if !audit.begun {
         return Some("the run ended before its keys were read back".to_owned());
     }
+    if audit.written == 0 {
+        return Some("no write was acknowledged".to_owned());
+    }
+    if audit.unread() > 0 && audit.counts.lost() == 0 {
+        return Some(format!("{} could not be read", counted(audit.unread(), "key")));
+    }
     if audit.unknown_beyond > 0 {
         return Some(format!(
             "{} got no reply, too many to tell which of them were applied",
@@ -157,7 +163,11 @@ mod tests {
             result_of(&run).inconclusive.as_deref(),
             Some("the run ended before its keys were read back")
         );
-        let mut run = audited(&[RecordState::Current]);
+        let unread = result_of(&audited(&[RecordState::Current]));
+        assert_eq!(unread.inconclusive.as_deref(), Some("9 keys could not be read"));
+        let lost = result_of(&audited(&[RecordState::Missing(1)]));
+        assert_eq!((lost.lost, lost.unread, lost.inconclusive), (1, 9, None), "what is lost is known");
+        let mut run = audited(&[RecordState::Current; 10]);
         run.measurement.audit.as_mut().expect("it was audited").unknown_beyond = 5;
         let words = "5 more writes got no reply, too many to tell which of them were applied";
         assert_eq!(result_of(&run).inconclusive.as_deref(), Some(words));

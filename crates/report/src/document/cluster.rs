@@ -1,5 +1,7 @@
 //! The cluster of a run: redirects, the load of each shard, and outages.
 
+use std::collections::BTreeSet;
+
 use pummel_logic::cluster::SLOTS;
 use pummel_logic::cluster::view::RedirectCounts;
 use pummel_logic::plan::ReadFrom;
@@ -197,17 +199,15 @@ impl ShardResult {
             errors: failed,
         }
     }
-}
 
-impl ShardResult {
     /// Whether the node is a replica that served as one.
     pub fn is_replica(&self) -> bool {
         self.role == NodeRole::Replica && !self.joined
     }
 
-    /// Whether reads were to be sent to the node, as the cluster was at the start.
+    /// Whether reads were to be sent to the node, as the cluster was at the start. Masters without a record of the run have none.
     pub fn was_to_serve_reads(&self, read_from: ReadFrom) -> bool {
-        let (is_master, is_replica) = (self.slots > 0, self.is_replica());
+        let (is_master, is_replica) = (self.slots > 0 && self.records != Some(0), self.is_replica());
         match read_from {
             ReadFrom::Primary => is_master,
             ReadFrom::Replica | ReadFrom::PreferReplica => is_replica,
@@ -284,8 +284,9 @@ fn shards_of(seen: &ClusterSeen, records: &[ServerRecord], load: (u64, ReadFrom)
     };
     let at_start = seen.shards.iter().filter_map(|shard| of(usize::from(shard.node), Some(shard)));
     let is_asked = |role: NodeRole| role == NodeRole::Replica && load.1.asks_replicas();
+    let owners: BTreeSet<usize> = seen.shards.iter().map(|shard| usize::from(shard.node)).collect();
     let others = (0..seen.nodes.len())
-        .filter(|place| seen.shards.iter().all(|shard| usize::from(shard.node) != *place))
+        .filter(|place| !owners.contains(place))
         .filter_map(|place| of(place, None))
         .filter(|node| {
             is_asked(node.role) || node.slots_at_end > 0 || node.requests.is_some_and(|requests| requests > 0)

@@ -25,6 +25,10 @@ impl<const VERSION: u8> Resp<VERSION> {
     pub(super) fn meaning(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
         if let ValueHead::Attribute(values) = head {
             self.skip = self.skip.checked_add(values).ok_or(TOO_MANY)?;
+            if let Some(uncommon) = &mut self.uncommon {
+                // The next string is the attribute's, and no name.
+                uncommon.names_push = false;
+            }
             return Ok(Meaning::Nothing);
         }
         if self.skip > 0 {

@@ -413,7 +413,8 @@ fn pushes_are_told_by_their_names() {
     let long = "x".repeat(65);
     let stream = format!(
         ">2\r\n$10\r\ninvalidate\r\n*1\r\n$2\r\nk1\r\n$2\r\nhi\r\n>2\r\n$0\r\n\r\n_\r\n>2\r\n:1\r\n$4\r\nname\r\n\
-         >1\r\n$65\r\n{long}\r\n>2\r\n$10\r\ninvalidate\r\n_\r\n:1\r\n"
+         >1\r\n$65\r\n{long}\r\n>1\r\n|1\r\n$3\r\nkey\r\n:1\r\n$5\r\nnamed\r\n\
+         >2\r\n$10\r\ninvalidate\r\n_\r\n:1\r\n"
     );
     let push = |name: &str| vec![Seen::Push(name.as_bytes().to_vec())];
     let expected = [

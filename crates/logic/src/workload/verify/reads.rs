@@ -10,7 +10,7 @@ use crate::workload::verify::stale::{RunMark, Witness};
 pub(crate) struct ReadChecks {
     /// Share of the reads whose values are checked, from 0 to 1.
     share: f64,
-    /// The same for the phase under way: all, in an audit.
+    /// Share of the reads whose values are checked in the phase under way, which is 1 where records are read back.
     share_now: f64,
     /// Replies are counted for the account of the cache.
     pub(in crate::workload) counts_cache: bool,

@@ -119,16 +119,18 @@ fn verify(document: &Document, headline: &Headline) -> Vec<Line> {
 fn audit(document: &Document) -> Option<Line> {
     let audit = document.audit.as_ref()?;
     let (lost, keys) = (audit.lost, counted(audit.keys, "key"));
+    let read = audit.keys.saturating_sub(audit.unread);
     let mut text = match &audit.inconclusive {
-        Some(why) => Text::default().and(Tone::Alarm, "inconclusive").and(Tone::Plain, format!(": {why}; ")),
+        Some(why) => {
+            let end = if read > 0 { "; " } else { "" };
+            Text::default().and(Tone::Alarm, "inconclusive").and(Tone::Plain, format!(": {why}{end}"))
+        }
         None => Text::default(),
     };
     text = match lost {
+        0 if read == 0 => text,
         0 if audit.unread == 0 => text.and(Tone::Plain, format!("{keys} read back, none lost")),
-        0 => {
-            let read = grouped(audit.keys.saturating_sub(audit.unread));
-            text.and(Tone::Plain, format!("{read} of {keys} read back, none lost"))
-        }
+        0 => text.and(Tone::Plain, format!("{} of {keys} read back, none of them lost", grouped(read))),
         _ => text.and(Tone::Alarm, format!("{} of {keys} LOST", grouped(lost))),
     };
     if lost > 0 {
@@ -140,7 +142,9 @@ fn audit(document: &Document) -> Option<Line> {
             when.map(|(first, last)| format!(", acknowledged at {} to {} s", tenths(first), tenths(last)));
         text = text.and(Tone::Plain, format!(" ({}){}", kinds.join(", "), when.unwrap_or_default()));
     }
-    let more = [(audit.newer, "newer than acknowledged"), (audit.unread, "NOT READ")];
+    // Where nothing is lost, the line has said already how many were read.
+    let unread = if lost > 0 { audit.unread } else { 0 };
+    let more = [(audit.newer, "newer than acknowledged"), (unread, "NOT READ")];
     for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {
         text = text.and(Tone::Plain, format!("; {} {what}", grouped(count)));
     }
