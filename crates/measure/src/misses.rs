@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::evidence::server::{FLUSHED, ServerCounts};
+use crate::measurement::{LoadResult, Measurement};
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Data, Mix, Phase, Plan, Work};
+use pummel_logic::plan::{Data, Event, EventKind, HotKey, Mix, Phase, Plan, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker, Space};
 
@@ -30,6 +31,48 @@ pub fn lost_nothing(counts: &ServerCounts, ours: Option<u64>, disturbances: &[St
     }
     let lost = counts.evictions.zip(counts.expired).map(|(evicted, expired)| evicted.saturating_add(expired));
     lost == Some(0) && !disturbances.iter().any(|words| words.starts_with(FLUSHED))
+}
+
+/// Whether a plan stores all plain records and then only reads them, and stores them again.
+pub fn keeps_records(plan: &Plan) -> bool {
+    let keeps = |phase: &Phase| match &phase.work {
+        Work::Load(load) => !load.no_plain,
+        Work::Mix(mix) => {
+            only_rewrites(mix) && plan.changes.parts.iter().all(|part| only_rewrites(&part.mix(mix)))
+        }
+        Work::Pause(_) | Work::Audit(_) => true,
+        Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Delete(_) => false,
+    };
+    let is_kept = plan.data.expiry_s.support() == (0.0, 0.0)
+        && plan.sequence().is_none()
+        && !plan.changes.events.iter().any(makes_misses)
+        && plan.phases.iter().all(keeps);
+    is_kept && matches!(plan.phases.first().map(|phase| &phase.work), Some(Work::Load(_)))
+}
+
+/// Whether a mix asks only for the records of the load, and only reads and stores them.
+fn only_rewrites(mix: &Mix) -> bool {
+    let verbs = [Verb::Get, Verb::Gets, Verb::Set, Verb::Replace, Verb::Version];
+    // A record that gets another key is asked for under a key that was never stored.
+    mix.churn.is_none()
+        && mix.meta.is_nothing()
+        && !mix.reads_unstored()
+        && mix.ops.iter().all(|(verb, _)| verbs.contains(verb))
+}
+
+/// Whether an event takes records away, or makes a key popular under which nothing is stored.
+fn makes_misses(event: &Event) -> bool {
+    match &event.what {
+        EventKind::Hot(crowd) => crowd.key == HotKey::New,
+        EventKind::Delete(_) | EventKind::Expire(_) => true,
+    }
+}
+
+/// Whether every miss of a run is one of a record that the run had loaded, and that nothing it did took away. What servers evicted or
+/// let expire is another matter.
+pub fn are_unexpected(plan: &Plan, measurement: &Measurement) -> bool {
+    let is_whole = |load: &LoadResult| load.stored == load.records && load.records > 0;
+    measurement.load.as_ref().is_some_and(is_whole) && keeps_records(plan)
 }
 
 /// The key of the first record that a load with the usual settings stores.

@@ -20,6 +20,9 @@ merged! {
         pub failed: u64,
         /// Requests that got no answer: given up, or outstanding when their connection or their phase ended.
         pub unanswered: u64,
+        /// Keys that the server's answers to reads did not have, those of parts of a request among them.
+        #[serde(default)]
+        pub misses: u64,
         /// Service times of the requests that were answered, in nanoseconds.
         pub service: CoarseHistogram,
     }

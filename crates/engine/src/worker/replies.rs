@@ -77,6 +77,7 @@ impl<'a, A: ReplyAccount> Replies<'a, A> {
     fn end_part(&mut self, part: &Answer<'_>, message: &[u8]) {
         self.reporter.refusals.note_words(self.slot, message);
         self.reporter.part_ended(part);
+        self.reporter.note_misses(part);
         if let Some(whole) = self.client.handle_part(self.lane, part, message, self.maker) {
             let (group, number) = (self.client.group(), self.client.number());
             // Which of its connections the message came on was noted with its part.

@@ -11,10 +11,9 @@ use super::shares::{FULL_SHARE, SPARE_SHARE};
 use crate::cross_checks::little_error;
 use crate::evidence::ServerReading;
 use crate::headroom::ResourceUse;
-use crate::misses::{NeverThere, begins_without_load, lost_nothing};
+use crate::misses::{NeverThere, begins_without_load, keeps_records, lost_nothing};
 use crate::recorder::Span;
-use pummel_logic::plan::{Event, EventKind, HotKey, Mix, Phase, Plan, Work};
-use pummel_logic::protocol::Verb;
+use pummel_logic::plan::Work;
 
 /// Share of the keys, of records that were all stored, that may be missing without being a limit.
 pub const MISSES_SHARE: f64 = 0.001;
@@ -154,41 +153,6 @@ fn never_there(case: &Case<'_>, misses: f64) -> Option<Cause> {
         let why = LostWhy::NeverThere(NeverThere::of(case.plan, holds_usual));
         Cause::LostRecords { misses, why }
     })
-}
-
-/// Whether a plan stores all plain records and then only reads them, and stores them again.
-fn keeps_records(plan: &Plan) -> bool {
-    let keeps = |phase: &Phase| match &phase.work {
-        Work::Load(load) => !load.no_plain,
-        Work::Mix(mix) => {
-            only_rewrites(mix) && plan.changes.parts.iter().all(|part| only_rewrites(&part.mix(mix)))
-        }
-        Work::Pause(_) | Work::Audit(_) => true,
-        Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Delete(_) => false,
-    };
-    let is_kept = plan.data.expiry_s.support() == (0.0, 0.0)
-        && plan.sequence().is_none()
-        && !plan.changes.events.iter().any(makes_misses)
-        && plan.phases.iter().all(keeps);
-    is_kept && matches!(plan.phases.first().map(|phase| &phase.work), Some(Work::Load(_)))
-}
-
-/// Whether a mix asks only for the records of the load, and only reads and stores them.
-fn only_rewrites(mix: &Mix) -> bool {
-    let verbs = [Verb::Get, Verb::Gets, Verb::Set, Verb::Replace, Verb::Version];
-    // A record that gets another key is asked for under a key that was never stored.
-    mix.churn.is_none()
-        && mix.meta.is_nothing()
-        && !mix.reads_unstored()
-        && mix.ops.iter().all(|(verb, _)| verbs.contains(verb))
-}
-
-/// Whether an event takes records away, or makes a key popular under which nothing is stored.
-fn makes_misses(event: &Event) -> bool {
-    match &event.what {
-        EventKind::Hot(crowd) => crowd.key == HotKey::New,
-        EventKind::Delete(_) | EventKind::Expire(_) => true,
-    }
 }
 
 /// Reports an open loop that nothing limited.

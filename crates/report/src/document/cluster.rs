@@ -95,6 +95,10 @@ pub struct ShardResult {
     pub service_us: ServerTimes,
     /// Number of these requests that ended with an error or without an answer; null where `requests` is.
     pub errors: Option<u64>,
+    /// Missed keys of records that this run had loaded, in answers of this node; absent where they may be gone for a
+    /// reason, and where `requests` is null.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unexpected_misses: Option<u64>,
 }
 
 /// The unevenness of the nodes that were to serve reads at the start: the masters, with `--read-from any` the replicas too, with
@@ -172,14 +176,24 @@ impl OutageResult {
     }
 }
 
+/// Facts about the requests of all nodes.
+struct OfAll {
+    sent: u64,
+    /// The nodes that reads were sent to.
+    read_from: ReadFrom,
+    /// Whether every miss is one of a record that this run had loaded.
+    are_unexpected: bool,
+}
+
 impl ShardResult {
     /// The node, which owned these slots at the start or none, where `sent` requests were sent to all.
     fn of(
         node: &ClusterNode,
         own: Option<&Shard>,
         record: Option<&ServerRecord>,
-        (sent, read_from): (u64, ReadFrom),
+        of_all: &OfAll,
     ) -> ShardResult {
+        let OfAll { sent, read_from, .. } = *of_all;
         let failed = record.map(|record| record.failed.saturating_add(record.unanswered));
         let requests = record.zip(failed).map(|(record, failed)| record.completed.saturating_add(failed));
         let slots = own.map_or(0, |own| own.slots);
@@ -197,6 +211,7 @@ impl ShardResult {
             expected: (slots > 0).then(|| rounded(f64::from(slots) / SLOTS as f64)),
             service_us: record.map(ServerTimes::of).unwrap_or_default(),
             errors: failed,
+            unexpected_misses: record.filter(|_| of_all.are_unexpected).map(|record| record.misses),
         }
     }
 
@@ -247,13 +262,14 @@ impl ClusterResult {
     }
 
     /// The cluster of the run; `None` where the servers were none.
-    pub(super) fn of(report: &Report<'_>) -> Option<ClusterResult> {
+    pub(super) fn of(report: &Report<'_>, are_unexpected: bool) -> Option<ClusterResult> {
         let seen = report.measurement.cluster.as_ref()?;
         let counts = report.summary.totals.counts;
         let sent = counts.requests().saturating_sub(counts.unsent);
         let hops = report.measurement.side_times.hops.as_deref();
         let read_from = report.plan.cluster.read_from;
-        let shards = shards_of(seen, &report.measurement.side_times.servers, (sent, read_from));
+        let of_all = OfAll { sent, read_from, are_unexpected };
+        let shards = shards_of(seen, &report.measurement.side_times.servers, &of_all);
         let (outages, outages_beyond) = outages_of(seen);
         Some(ClusterResult {
             nodes: seen.nodes.len() as u64,
@@ -273,17 +289,17 @@ impl ClusterResult {
 
 /// The nodes that owned slots at the start, then the replicas where they are asked something, and those that own slots at the end or
 /// were asked something.
-fn shards_of(seen: &ClusterSeen, records: &[ServerRecord], load: (u64, ReadFrom)) -> Vec<ShardResult> {
+fn shards_of(seen: &ClusterSeen, records: &[ServerRecord], of_all: &OfAll) -> Vec<ShardResult> {
     let of = |place: usize, own: Option<&Shard>| {
         let node = seen.nodes.get(place)?;
         // The last nodes have no records where they were asked nothing; a cluster of one node has none at all.
         let none = ServerRecord::default();
         let is_told_apart = place < SERVERS_TIMED_MAX && !records.is_empty();
         let record = records.get(place).or(is_told_apart.then_some(&none));
-        Some(ShardResult::of(node, own, record, load))
+        Some(ShardResult::of(node, own, record, of_all))
     };
     let at_start = seen.shards.iter().filter_map(|shard| of(usize::from(shard.node), Some(shard)));
-    let is_asked = |role: NodeRole| role == NodeRole::Replica && load.1.asks_replicas();
+    let is_asked = |role: NodeRole| role == NodeRole::Replica && of_all.read_from.asks_replicas();
     let owners: BTreeSet<usize> = seen.shards.iter().map(|shard| usize::from(shard.node)).collect();
     let others = (0..seen.nodes.len())
         .filter(|place| !owners.contains(place))

@@ -53,6 +53,7 @@ use serde_json::Value;
 
 use self::figures::is_zero;
 use self::known::known;
+use self::misses::missed;
 use self::requests::ops_of;
 use crate::Report;
 use crate::checked_json;
@@ -182,6 +183,9 @@ pub struct Document {
     /// The cache as its clients saw it; absent where misses are not told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheResult>,
+    /// Missed keys of records that this run had loaded, and that nothing it did took away; absent where they may be gone for a reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unexpected_misses: Option<u64>,
     /// The groups of clients, where there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupResult>,
@@ -466,8 +470,9 @@ impl Document {
         let asked = AskedRate::of(plan);
         let groups = if summary.groups.len() > 1 { summary.groups.as_slice() } else { &[] };
         let ops = ops_of(plan, &summary.ops, &measurement.ops());
-        let cluster = ClusterResult::of(report);
         let evidence = measurement.evidence.as_ref().map(EvidenceResult::of);
+        let are_unexpected = misses::are_unexpected(plan, measurement, evidence.as_ref());
+        let cluster = ClusterResult::of(report, are_unexpected);
         let document = Document {
             schema: SCHEMA,
             tool: ToolResult::own(build),
@@ -492,6 +497,7 @@ impl Document {
             totals: RequestTotals::of(&summary.totals)
                 .with_skipped(skipped_of(report), measurement.counters.skipped.estimated),
             cache: CacheResult::of(ops.iter().filter_map(|(_, op)| op.cache)),
+            unexpected_misses: are_unexpected.then(|| missed(&ops)),
             ops,
             groups: groups
                 .iter()
@@ -502,7 +508,7 @@ impl Document {
             agents: measurement.agents.as_ref().map(|agents| AgentsResult::of(agents, summary.seconds)),
             bytes: measurement.counters.bytes,
             connections: ConnectionsResult::of(report),
-            servers: ServerRequestsResult::all_of(plan, measurement, summary.seconds),
+            servers: ServerRequestsResult::all_of(plan, measurement, summary.seconds, are_unexpected),
             audit: AuditResult::of(report, cluster.as_ref(), evidence.as_ref()),
             cluster,
             udp: measurement.udp,

@@ -32,6 +32,9 @@ pub struct ServerRequestsResult {
     pub rate: f64,
     /// Quantiles of the service time, within 3 %; null where one falls among the requests without an answer.
     pub service_us: ServerTimes,
+    /// Missed keys of records that this run had loaded; absent where they may be gone for a reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unexpected_misses: Option<u64>,
 }
 
 /// Quantiles of the service time of one server, within 3 %.
@@ -132,6 +135,7 @@ impl ServerRequestsResult {
         plan: &Plan,
         measurement: &Measurement,
         measured_s: f64,
+        are_unexpected: bool,
     ) -> Vec<ServerRequestsResult> {
         if plan.servers.len() < 2 {
             return Vec::new();
@@ -145,6 +149,7 @@ impl ServerRequestsResult {
                 unanswered: record.unanswered,
                 rate: rounded(rate),
                 service_us: ServerTimes::of(record),
+                unexpected_misses: are_unexpected.then_some(record.misses),
             }
         };
         plan.servers.iter().zip(&measurement.side_times.servers).map(of).collect()

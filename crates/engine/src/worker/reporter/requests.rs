@@ -122,7 +122,7 @@ impl WorkerReporter {
             }
         }
         if self.watched {
-            self.watch(group, client, &{ *answer });
+            self.watch(slot.is_none(), group, client, &{ *answer });
         }
     }
 
@@ -173,12 +173,16 @@ impl WorkerReporter {
 
     /// Hands a request to the rows and to the account of churning clients.
     #[inline(never)]
-    fn watch(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
+    fn watch(&mut self, is_shared: bool, group: usize, client: u64, answer: &Answer<'_>) {
         if answer.mark != 0 {
             self.stamped(answer);
         }
         if self.times_servers {
             self.serve(answer);
+            // Each part of a request that several connections share has its own misses.
+            if !is_shared {
+                self.note_misses(answer);
+            }
         }
         if let Some(shards) = self.shards.as_mut().filter(|_| !self.abandoning) {
             shards.note(answer, self.begin);
@@ -208,6 +212,23 @@ impl WorkerReporter {
             let service_ns = answer.arrived.saturating_sub(answer.sent);
             let is_timed = answer.stamp != Stamp::Nothing && answer.sent != NEVER;
             record.record(matches!(answer.outcome, Outcome::Error(_)), is_timed.then_some(service_ns));
+        }
+    }
+
+    /// Counts the keys that an answer, or that to a part of a request, did not have, for the server of the connection that the worker
+    /// handles.
+    pub fn note_misses(&mut self, answer: &Answer<'_>) {
+        let is_read = answer.ticket.verb.reads() && matches!(answer.outcome, Outcome::Hit | Outcome::Miss);
+        let misses = u64::from(answer.ticket.keys).saturating_sub(answer.hits.into());
+        let is_measured =
+            self.times_servers && matches!(self.mode, ReportMode::Record(_)) && !self.abandoning;
+        if !is_read || misses == 0 || !is_measured {
+            return;
+        }
+        let (server, servers) = (self.server as usize, &mut self.interval.side_times.servers);
+        if server < SERVERS_TIMED_MAX {
+            servers.resize_with(servers.len().max(server + 1), ServerRecord::default);
+            servers[server].misses += misses;
         }
     }
 

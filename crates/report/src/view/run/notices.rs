@@ -328,7 +328,9 @@ fn unsent(document: &Document) -> Vec<Line> {
 
 /// The misses with their causes, where those are known.
 fn misses(document: &Document) -> Vec<Line> {
-    document.misses_words().map(|words| Line::new("Misses", Text::plain(words))).into_iter().collect()
+    let unexpected = document.unexpected_misses_words().map(|words| Line::warning("Misses", words));
+    let by_cause = document.misses_words().map(|words| Line::new("Misses", Text::plain(words)));
+    unexpected.into_iter().chain(by_cause).collect()
 }
 
 /// The agents that were lost, or left before the end.
