@@ -18,6 +18,7 @@ use pummel_logic::plan::{
     Stop, Work,
 };
 use pummel_logic::protocol::Verb;
+use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::measurement::{Measurement, Status};
 
@@ -470,6 +471,7 @@ fn assert_right(measurement: &Measurement, what: &str) {
 #[test]
 fn runs_survive_what_happens_to_a_cluster() {
     let mut cluster = Cluster::start();
+    commands_are_known_as_the_server_knows_them(&cluster.nodes[0]);
     steady(&cluster);
     replicas_answer_reads(&cluster);
     replicas_and_masters_change_while_they_are_read(&cluster);
@@ -482,6 +484,33 @@ fn runs_survive_what_happens_to_a_cluster() {
     a_master_hangs(&cluster);
     acknowledged_writes_are_lost(&mut cluster);
     a_node_joins(&mut cluster);
+}
+
+/// What is known of commands is what the server says of them.
+fn commands_are_known_as_the_server_knows_them(node: &Node) {
+    let Reply::List(commands) = node.tell(&["COMMAND"]) else { panic!("the commands") };
+    let mut known = 0;
+    for command in &commands {
+        let Reply::List(facts) = command else { panic!("{command:?}") };
+        let [Reply::Text(name), Reply::Number(arity), Reply::List(flags), Reply::Number(first), ..] =
+            &facts[..]
+        else {
+            panic!("{facts:?}")
+        };
+        let has = |flag: &str| flags.iter().any(|known| known.text() == flag);
+        let words = |count: i64| format!("{name} {}", vec!["1"; count as usize - 1].join(" "));
+        let least = arity.abs();
+        // Of subcommands the second word decides, and of some a word says how many keys there are.
+        let Ok(template) = Template::parse(&words(least)) else { continue };
+        if least > 1 && Template::parse(&words(least - 1)).is_ok() || name == "zrank" || name == "zrevrank" {
+            continue;
+        }
+        known += 1;
+        assert_eq!(template.reads(), has("readonly"), "{name}");
+        assert_eq!(Template::parse(&words(least + 1)).is_ok(), *arity < 0, "{name}");
+        assert!(*first == 0 || !template.keeps_slot(false), "{name}: its keys are known");
+    }
+    assert!(known > 150, "{known} of {}", commands.len());
 }
 
 fn steady(cluster: &Cluster) {

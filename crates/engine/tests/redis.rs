@@ -341,7 +341,7 @@ fn many_requests_in_one_write_are_answered_in_their_order() {
 
 fn any_command<const VERSION: u8>(redis: &Redis) {
     let template = Template::parse("ZADD __key__ __number__ 'm:__value__'").expect("a template");
-    let codec = Resp::<VERSION>::with_template(Arc::new(template));
+    let codec = Resp::<VERSION>::with_commands(Arc::new(vec![template]));
     let mut to = redis.connect(codec, &handshake::<VERSION>(None, 0)).expect("no password is needed");
     let add = |key, delta| Op { value: Value::plain(b"one"), delta, ..Op::new(Verb::Command, key) };
     to.expect(&add(b"z", 7), Outcome::Number(1));
@@ -377,6 +377,75 @@ fn any_command_by_template_is_answered_once() {
     let redis = Redis::start(&[]);
     any_command::<2>(&redis);
     any_command::<3>(&redis);
+}
+
+/// Commands whose replies tell whether something was there, on a key space that has `l`, `h`, `s`, `z`, `k` and on one that has nothing.
+const TELLING: &[&str] = &[
+    "MGET k none",
+    "EXISTS k none",
+    "TTL k",
+    "TYPE k",
+    "GETRANGE k 0 1",
+    "LLEN l",
+    "LRANGE l 0 -1",
+    "LINDEX l 0",
+    "HGET h f",
+    "HMGET h f none",
+    "HGETALL h",
+    "SCARD s",
+];
+
+/// More of them.
+const TELLING_MORE: &[&str] = &[
+    "SMEMBERS s",
+    "SMISMEMBER s a none",
+    "ZSCORE z a",
+    "ZMSCORE z a none",
+    "ZRANGE z 0 -1 WITHSCORES",
+    "ZCARD z",
+    "GEOPOS z a none",
+    "SET k v NX",
+    "SETNX k v",
+    "XRANGE x - +",
+    "LPOP l 2",
+    "DEL k none",
+];
+
+/// What the replies of these commands tell, asked one after the other: how much was there, or nothing.
+fn told<const VERSION: u8>(redis: &Redis, texts: &[&str]) -> Vec<Option<u16>> {
+    let templates = texts.iter().map(|text| Template::parse(text).expect("a template")).collect();
+    let codec = Resp::<VERSION>::with_commands(Arc::new(templates));
+    let mut to = redis.connect(codec, &handshake::<VERSION>(None, 0)).expect("no password is needed");
+    let ask = |place| {
+        let verb = Verb::of_command(place).expect("there are so many");
+        match to.ask(&Op::new(verb, b"k")).outcome {
+            Outcome::Found { hits, .. } => Some(hits),
+            Outcome::Ok => None,
+            other => panic!("{}: {other:?}", texts[place]),
+        }
+    };
+    (0..texts.len()).map(ask).collect()
+}
+
+#[test]
+fn replies_of_commands_tell_what_was_there() {
+    let redis = Redis::start(&[]);
+    for version in [2, 3] {
+        let ask = |texts| if version == 2 { told::<2>(&redis, texts) } else { told::<3>(&redis, texts) };
+        let mut to = redis.plain::<2>();
+        to.command("FLUSHDB");
+        let of = |hits: u16| TELLING.iter().map(move |text| (!text.starts_with("GETRANGE")).then_some(hits));
+        assert_eq!(ask(TELLING), of(0).collect::<Vec<_>>());
+        let mut absent = vec![Some(0); TELLING_MORE.len()];
+        // SET NX stores it, so that SETNX and DEL find it there.
+        (absent[8], absent[11]) = (Some(1), Some(1));
+        assert_eq!(ask(TELLING_MORE), absent);
+        for line in ["SET k v", "RPUSH l a b", "HSET h f v", "SADD s a", "GEOADD z 13 38 a", "XADD x * f v"] {
+            assert!(!matches!(to.command(line).outcome, Outcome::Error(_)), "{line}");
+        }
+        assert_eq!(ask(TELLING), of(1).collect::<Vec<_>>());
+        assert_eq!(ask(TELLING_MORE), vec![Some(1); TELLING_MORE.len()]);
+    }
 }
 
 fn every_type<const VERSION: u8>(redis: &Redis) {

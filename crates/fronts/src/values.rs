@@ -16,7 +16,7 @@ use std::io;
 use pummel_logic::dist::{Dist, DistError, NAMES as DIST_NAMES, Spec};
 use pummel_logic::plan::address::{self, AddressError};
 pub use pummel_logic::plan::address::{PORT, RESP_PORT};
-use pummel_logic::plan::{CHURN_ACCEPTED, Goal, KeyChurn, Popularity, Tracking, TransmitSampling};
+use pummel_logic::plan::{CHURN_ACCEPTED, Command, Goal, KeyChurn, Popularity, Tracking, TransmitSampling};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
@@ -538,25 +538,81 @@ fn without_units(text: &str, measure: Measure) -> String {
     }
 }
 
+/// An operation that a mix names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// An operation that pummel knows.
+    Verb(Verb),
+    /// A command of the user by its name.
+    Named(String),
+}
+
+impl Operation {
+    /// The name that stands in a mix.
+    pub fn name(&self) -> &str {
+        match self {
+            Operation::Verb(verb) => verb.name(),
+            Operation::Named(name) => name,
+        }
+    }
+}
+
 /// Operations and their weights: `get:9,set:1`; without a weight it is 1; what has the weight 0 is not asked.
 ///
 /// # Errors
 /// Returns [`ValueError`], which says what is accepted, for an unknown operation, for a weight that is no number, for
 /// an operation that is named twice, and where no weight is above 0.
 pub fn weights(text: &str) -> Read<Vec<(Verb, f64)>> {
-    let mut ops: Vec<(Verb, f64)> = Vec::new();
+    weights_of(text, |part, name| {
+        Verb::from_name(name).ok_or_else(|| ValueError(weights_accepted(&[]) + &operation_hint(part, name)))
+    })
+}
+
+/// Operations and commands of the user with their weights, as [`weights`] reads them. Whether there is a command of a name is found out
+/// by [`verb_of`].
+///
+/// # Errors
+/// Returns [`ValueError`] as [`weights`] does.
+pub fn weights_with_commands(text: &str) -> Read<Vec<(Operation, f64)>> {
+    weights_of(text, |part, name| match Verb::from_name(name) {
+        Some(verb) => Ok(Operation::Verb(verb)),
+        None if Command::is_name(name) => Ok(Operation::Named(name.to_owned())),
+        None => Err(ValueError(weights_accepted(&[]) + &operation_hint(part, name))),
+    })
+}
+
+/// The verb of an operation in a mix, where these are the commands of the user. `command` stands for the only one.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for a name that no command has.
+pub fn verb_of(operation: &Operation, commands: &[Command]) -> Read<Verb> {
+    match operation {
+        Operation::Verb(verb) if !verb.is_command() => Ok(*verb),
+        Operation::Verb(Verb::Command) if commands.len() < 2 => Ok(Verb::Command),
+        Operation::Verb(verb) => verb_of(&Operation::Named(verb.name().to_owned()), commands),
+        Operation::Named(name) => {
+            let place = commands.iter().position(|command| command.name == *name);
+            let unknown = || ValueError(weights_accepted(commands) + &operation_hint(name, name));
+            place.and_then(Verb::of_command).ok_or_else(unknown)
+        }
+    }
+}
+
+fn weights_of<O: PartialEq>(
+    text: &str,
+    operation: impl Fn(&str, &str) -> Result<O, ValueError>,
+) -> Read<Vec<(O, f64)>> {
+    let mut ops: Vec<(O, f64)> = Vec::new();
     for part in text.split(',') {
         let (name, weight) = part.split_once(':').unwrap_or((part, "1"));
-        let Some(verb) = Verb::from_name(name) else {
-            return accepted(weights_accepted() + &operation_hint(part, name));
-        };
+        let op = operation(part, name)?;
         let Some(weight) = Decimal::parse(weight) else {
             return accepted(format!("expected a weight of 0 or more behind '{name}:', such as {name}:9"));
         };
-        if ops.iter().any(|&(seen, _)| seen == verb) {
+        if ops.iter().any(|(seen, _)| *seen == op) {
             return accepted(format!("each operation is accepted once, and {name} stands there twice"));
         }
-        ops.push((verb, weight.as_f64()));
+        ops.push((op, weight.as_f64()));
     }
     ops.retain(|&(_, weight)| weight > 0.0);
     if ops.is_empty() {
@@ -565,16 +621,23 @@ pub fn weights(text: &str) -> Read<Vec<(Verb, f64)>> {
     Ok(ops)
 }
 
+/// The verbs that a mix names; commands of the user beyond the first are named by their own names.
+fn verbs_named() -> impl Iterator<Item = &'static str> {
+    Verb::ALL.into_iter().filter(|verb| !verb.is_command() || *verb == Verb::Command).map(Verb::name)
+}
+
 /// The hint at what an operation and its weight were meant to be, where no operation has this name.
 fn operation_hint(part: &str, name: &str) -> String {
     match part.split_once('=').filter(|(name, _)| Verb::from_name(name).is_some()) {
         Some((name, weight)) => format!(" (did you mean '{name}:{weight}'?)"),
-        None => nearest::hint(name, Verb::ALL.into_iter().map(Verb::name)),
+        None => nearest::hint(name, verbs_named()),
     }
 }
 
-fn weights_accepted() -> String {
-    let names: Vec<&str> = Verb::ALL.into_iter().map(Verb::name).collect();
+fn weights_accepted(commands: &[Command]) -> String {
+    let own = commands.iter().map(|command| command.name.as_str());
+    let mut names: Vec<&str> = verbs_named().collect();
+    names.extend(own);
     format!("expected operations and weights, such as get:9,set:1; operations are {}", names.join(", "))
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::protocol::resp::places::place_at;
+
 /// Text in the place of a password, and of all that an anonymous result leaves out.
 pub const HIDDEN: &str = "***";
 
@@ -61,9 +63,6 @@ const BENCHMARK_VALUES: [&str; 7] = ["-c", "-P", "-k", "--threads", "--precision
 /// Options of mutilate's with one letter that have a value.
 const MUTILATE_VALUES: &str = "sqtKVrmNuUPTcdiwWaplCQD";
 
-/// A place of a template of `--command` is filled by pummel, and no password.
-const PLACES: [&str; 3] = ["__key__", "__number__", "__value__"];
-
 /// The words of a command line without passwords.
 pub fn masked_words(words: &[String]) -> Vec<String> {
     let mut words = words.to_vec();
@@ -100,7 +99,7 @@ pub fn without_arguments(text: &str) -> String {
 enum Syntax {
     /// Quotes and backslashes anywhere; lines, `;`, `&`, `|` and parentheses end a command.
     Shell,
-    /// Quotes around whole words, and one command.
+    /// Quotes anywhere, backslashes within them, and one command.
     Resp,
 }
 
@@ -129,10 +128,9 @@ fn lines_of(text: &str, syntax: Syntax) -> Vec<Vec<Word>> {
             }
             continue;
         }
-        let is_first = word.is_none();
         let word = word.get_or_insert(Word { range: at..at, value: String::new() });
         match (c, quote) {
-            ('"' | '\'', None) if is_shell || is_first => quote = Some(c),
+            ('"' | '\'', None) => quote = Some(c),
             (c, Some(open)) if c == open => quote = None,
             ('\\', Some('"')) => word.value.extend(chars.next().map(|(_, c)| c)),
             ('\\', None) if is_shell => word.value.extend(chars.next().map(|(_, c)| c)),
@@ -361,7 +359,8 @@ fn hide_behind(words: &mut [String], first: usize, option: &str, distance: usize
 }
 
 fn hide(word: &mut String) {
-    if !PLACES.contains(&word.as_str()) {
+    // A place of a template of `--command` is filled by pummel, and no password.
+    if place_at(word.as_bytes()).is_none_or(|place| place.len() < word.len()) {
         HIDDEN.clone_into(word);
     }
 }

@@ -39,7 +39,7 @@ pub fn draws_to_mark(number: u64) -> u64 {
 }
 
 /// Hands over the verbs of requests that a schedule passed over. The verb of the n-th request is drawn from `bits(n)`. At most
-/// `draws_max` verbs are drawn, and the rest is dealt by the weights of the mix.
+/// `draws_max` verbs are drawn, and the rest is dealt by the weights of the mix, as all are where verbs take turns.
 pub fn report(
     passed: Passed,
     draws_max: u64,
@@ -54,7 +54,7 @@ pub fn report(
     if let Some(verb) = maker.task.only_verb() {
         return each(Unsent { verb, requests, estimated });
     }
-    let drawn = (requests - estimated).min(draws_max);
+    let drawn = if maker.task.takes_turns() { 0 } else { (requests - estimated).min(draws_max) };
     let (mut counts, mut dealt) = ([0; Verb::COUNT], [0; Verb::COUNT]);
     for nth in 0..drawn {
         counts[maker.task.verb(bits(nth)) as usize] += 1;

@@ -1,6 +1,7 @@
 //! Tests of virtual users: their requests and the times of these, against answers that the test makes up.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use pummel_logic::arrival::{Pace, Passed, Schedule};
 use pummel_logic::client::route::Router;
@@ -9,10 +10,11 @@ use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::memory::FOLLOW_UPS_MAX;
-use pummel_logic::plan::{Arrivals, Data, Fill, Late, Load, Mix, Popularity, Route, Style, Work};
+use pummel_logic::plan::{Arrivals, Data, Late, Load, Mix, Popularity, Route, Style, Work};
+use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::protocol::{Fault, MetaAsk, Outcome, Verb};
 use pummel_logic::rng::StreamOwner;
-use pummel_logic::time::{FAR_NS, MICROSECOND, NEVER, Nanos, SECOND};
+use pummel_logic::time::{FAR_NS, MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::unsent::{DRAWS_MAX, draws_of_client};
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
 use pummel_logic::workload::request::{AnswerUse, RequestInputs, RequestMaker};
@@ -40,23 +42,7 @@ fn data() -> Data {
 }
 
 fn mix(verb: Verb) -> Mix {
-    Mix {
-        ops: vec![(verb, 1.0)],
-        popularity: Popularity::Uniform,
-        multiget: 1,
-        read_through_ns: None,
-        fill: Fill::default(),
-        churn: None,
-        fill_delay_s: None,
-        noreply: false,
-        read_modify_write: 0.0,
-        inserts: false,
-        scans: false,
-        multiset: 1,
-        fresh: 0.0,
-        absent: 0.0,
-        meta: MetaAsk::default(),
-    }
+    Mix::of(&[(verb, 1.0)])
 }
 
 /// Request of a client.
@@ -1180,4 +1166,63 @@ fn a_scan_asks_for_records_that_follow_each_other_as_many_as_are_likely() {
     for count in &lengths[1..] {
         assert!((f64::from(*count) - 500.0).abs() < 5.0 * 450f64.sqrt(), "{lengths:?}");
     }
+}
+
+#[test]
+fn the_places_of_a_command_are_filled_from_the_draws_of_its_request() {
+    let template = Template::parse(
+        "NEW __key__ __key2__ __number:1__ __number:3__ __int:5-9__ __client__ __seq__ __now_ms__",
+    );
+    let task = Task { depth: 1, requests: 50, ..Task::of(Verb::Command) };
+    let fills = || {
+        let mut story = Story::new(1, &task);
+        let (data, commands) = (data(), vec![template.clone().expect("a command")]);
+        let values = ValueMaker::new(&data).unwrap();
+        story.maker = RequestMaker::new(RequestInputs {
+            commands: (Arc::new(commands), 1_000 * SECOND),
+            ..RequestInputs::new(story.keys.clone(), values, &data, 1, RunMark::new(1))
+        });
+        story.maker.begin(&task.work, 1);
+        let mut all = Vec::new();
+        for _ in 0..50 {
+            let now = BEGIN + all.len() as u64 * MILLISECOND;
+            let keys = story.asks(0, now).keys;
+            all.push(keys.iter().map(|key| String::from_utf8_lossy(key).into_owned()).collect::<Vec<_>>());
+            story.answer(0, Outcome::Ok, now, now);
+        }
+        all
+    };
+    let all = fills();
+    assert_eq!(all, fills(), "they follow from the seed");
+    for (number, words) in all.iter().enumerate() {
+        let [key, other, record, padded, integer, client, sequence, now_ms] = &words[..] else {
+            panic!("{words:?}")
+        };
+        assert!(key.len() == other.len() && *padded == format!("{record:0>3}"), "{words:?}");
+        assert!(matches!(integer.as_str(), "5" | "6" | "7" | "8" | "9"), "{integer}");
+        assert_eq!((client.as_str(), sequence.as_str()), ("0", number.to_string().as_str()));
+        let ms = (1_000 * SECOND + BEGIN) / MILLISECOND;
+        let now_ms: u64 = now_ms.parse().expect("a number");
+        assert!((ms..=ms + number as u64).contains(&now_ms), "{now_ms}");
+    }
+    let distinct = |place: usize| all.iter().map(|words| &words[place]).collect::<BTreeSet<_>>().len();
+    assert!(distinct(0) > 5 && distinct(1) > 5 && distinct(4) == 5);
+    assert!(
+        all.iter().filter(|words| words[0] == words[1]).count() < 25,
+        "the second key is a draw of its own"
+    );
+}
+
+#[test]
+fn operations_take_turns_where_they_are_asked_to() {
+    let mix = Mix { in_turns: true, ..Mix::of(&[(Verb::Get, 2.0), (Verb::Set, 1.0)]) };
+    let task = Task { depth: 1, requests: 6, work: Work::Mix(mix), ..Task::of(Verb::Get) };
+    let mut story = Story::new(1, &task);
+    let mut verbs = Vec::new();
+    for _ in 0..6 {
+        verbs.push(story.asks(0, BEGIN).ticket.verb);
+        let outcome = if verbs.last() == Some(&Verb::Set) { Outcome::Stored } else { Outcome::Hit };
+        story.answer(0, outcome, BEGIN, BEGIN);
+    }
+    assert_eq!(verbs, [Verb::Get, Verb::Get, Verb::Set, Verb::Get, Verb::Get, Verb::Set]);
 }

@@ -100,7 +100,7 @@ impl Counts {
                 self.errors[fault as usize] += 1;
                 return;
             }
-            Outcome::Hit | Outcome::Miss => None,
+            Outcome::Hit | Outcome::Miss | Outcome::Found { .. } => None,
             Outcome::Stale => Some(&mut self.outcomes.stale),
             Outcome::Win => Some(&mut self.outcomes.win),
             Outcome::Recaching => Some(&mut self.outcomes.recaching),
@@ -118,7 +118,9 @@ impl Counts {
         }
         self.completed += 1;
         self.keys += u64::from(sample.keys);
-        if sample.verb.reads() {
+        if sample.verb.reads()
+            || sample.verb.is_command() && matches!(sample.outcome, Outcome::Hit | Outcome::Miss)
+        {
             self.hits += u64::from(sample.hits);
             self.misses += u64::from(sample.keys.saturating_sub(sample.hits));
         }

@@ -4,6 +4,7 @@ use pummel_engine::run::{Inquiry, Undetected};
 use pummel_fronts::job::{FrontInputs, Job, UsageError};
 use pummel_fronts::native::options::{List, Targeted};
 use pummel_fronts::native::{self, LoadArgs, RunArgs, SocketArgs, TargetArgs, Typed, TypedProtocol};
+use pummel_fronts::values::Operation;
 use pummel_logic::plan::Protocol;
 use pummel_logic::plan::detect::Spoken;
 
@@ -58,8 +59,11 @@ impl Detectable for RunArgs {
     fn needs_resp(&self) -> bool {
         let mut ops = self.mix.mix.iter().flat_map(|ops| &ops.0);
         self.target.cluster.cluster
-            || self.mix.command.is_some()
-            || ops.any(|(verb, _)| !Protocol::Text.row().verbs.contains(verb))
+            || !self.mix.command.is_empty()
+            || ops.any(|(operation, _)| match operation {
+                Operation::Verb(verb) => !Protocol::Text.row().verbs.contains(verb),
+                Operation::Named(_) => true,
+            })
     }
 
     fn with_files(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Typed<RunArgs>, UsageError> {

@@ -292,7 +292,7 @@ fn replaced_words(text: &str, name: &str, word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::plan::{Login, Phase, Rewrite, Stop, TracePace, TraceReplay};
+    use pummel_logic::plan::{Command, Login, Phase, Rewrite, Stop, TracePace, TraceReplay};
     use pummel_measure::measurement::{Keep, Status};
 
     use super::*;
@@ -368,14 +368,14 @@ mod tests {
     #[test]
     fn a_document_has_no_password_in_its_command_and_an_anonymous_one_no_argument() {
         let mut run = Run::new(Keep::Figures);
-        run.plan.command = Some("AUTH alice SECRET".to_owned());
+        run.plan.commands = vec![Command::unnamed("AUTH alice SECRET")];
         let document = run.document(Clone::clone);
-        assert_eq!(document.plan.command.as_deref(), Some("AUTH alice ***"));
+        assert_eq!(document.plan.commands[0].template, "AUTH alice ***");
         assert!(!serde_json::to_string(&document).expect("a document").contains("SECRET"));
-        run.plan.command = Some("GET auth".to_owned());
-        assert_eq!(run.document(Clone::clone).plan.command.as_deref(), Some("GET auth"));
+        run.plan.commands = vec![Command::unnamed("GET auth")];
+        assert_eq!(run.document(Clone::clone).plan.commands[0].template, "GET auth");
         run.plan.anonymous = true;
-        assert_eq!(run.document(Clone::clone).plan.command.as_deref(), Some("GET ***"));
+        assert_eq!(run.document(Clone::clone).plan.commands[0].template, "GET ***");
     }
 
     #[test]

@@ -261,7 +261,7 @@ pub struct Lookups {
 
 impl Lookups {
     fn of(result: &Document) -> Lookups {
-        let of_reads = result.ops.iter().filter(|(name, _)| reads(name));
+        let of_reads = result.ops.iter().filter(|(name, op)| reads(name, op));
         of_reads.fold(Lookups::default(), |all, (_, op)| Lookups {
             hits: all.hits.saturating_add(op.hits),
             misses: all.misses.saturating_add(op.misses),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pummel_logic::arrival::{Pace, pace_of};
 use pummel_logic::client::route::Router;
 use pummel_logic::plan::share::{PhaseShare, ProcessShare};
-use pummel_logic::plan::{Phase, Plan, Transport, Wait, Work};
+use pummel_logic::plan::{Command, Phase, Plan, Transport, Wait, Work};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::rng::StreamOwner;
@@ -74,8 +74,8 @@ pub(super) struct RunContext<'a> {
     pub(super) requests_here: Vec<Option<u64>>,
     /// Time at which the run began.
     pub(super) began: Nanos,
-    /// The command of RESP servers, where the plan has one of its own.
-    pub(super) template: Option<Arc<Template>>,
+    /// The commands of the user; `None` without any.
+    pub(super) commands: Option<Arc<Vec<Template>>>,
     pub(super) trace: Option<Arc<Trace>>,
     /// The trace that is replayed while it is read.
     pub(super) trace_run: Option<TraceRun>,
@@ -120,7 +120,7 @@ impl<'a> RunContext<'a> {
     /// recorded requests are missing, and [`RunError::Connect`] when the descriptors do not suffice.
     pub(super) fn new(run: &'a Run<'a>, host: HostSetup, wants: Wants) -> Result<RunContext<'a>, RunError> {
         let Run { plan, inputs, process } = run;
-        let template = template_of(plan)?;
+        let commands = commands_of(plan)?;
         let process_share = match process {
             Some(process) => Cow::Borrowed(process.share),
             None => Cow::Owned(ProcessShare::whole(plan, random_mark())),
@@ -152,7 +152,7 @@ impl<'a> RunContext<'a> {
             paces: phases.iter().map(|share| paces_of(plan, share, steered.as_ref())).collect(),
             phases,
             began,
-            template,
+            commands,
             trace,
             trace_run,
             recorded_keys,
@@ -287,11 +287,9 @@ fn observer_link_of(plan: &Plan, share: &ProcessShare) -> Option<ObserverLink> {
     })
 }
 
-/// The command of a plan for RESP servers, if it has one of its own.
-fn template_of(plan: &Plan) -> Result<Option<Arc<Template>>, RunError> {
-    let Some(command) = plan.command.as_ref().filter(|_| plan.protocol.is_resp()) else { return Ok(None) };
-    let template = Template::parse(command).map_err(|error| RunError::Plan(error.to_string()))?;
-    Ok(Some(Arc::new(template)))
+/// The commands of the user; `None` without any.
+fn commands_of(plan: &Plan) -> Result<Option<Arc<Vec<Template>>>, RunError> {
+    Command::templates(&plan.commands).map_err(|error| RunError::Plan(error.to_string()))
 }
 
 /// The requests that a plan replays; `None` where it replays none.

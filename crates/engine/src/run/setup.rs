@@ -11,6 +11,7 @@ use pummel_logic::plan::share::{ClientId, depth_at_start, loaders, rank_among_ma
 use pummel_logic::plan::{Clock, Plan, TRACE_VERBS, Transport, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::protocol::handshake::Handshake;
+use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::rng::{Stream, mix};
 use pummel_logic::unsent::draws_of_client;
 use pummel_logic::workload::mix::verbs_of;
@@ -24,6 +25,7 @@ use pummel_measure::interval::Interval;
 use pummel_measure::side_times::SideTimes;
 
 use super::context::RunContext;
+use crate::clock;
 use crate::resolve::Server;
 use crate::worker::external_inputs::{ClusterFollower, ExternalInputs};
 use crate::worker::feed::RowFeed;
@@ -174,8 +176,15 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
         rows: context.trace_run.as_ref().map(|run| Rows::new(Arc::clone(&run.places), own_clients)),
         trace: context.trace.as_ref().map(|trace| TraceShare::new(Arc::clone(trace), worker, workers)),
         recorded: context.recorded_keys.clone(),
+        commands: (context.commands.clone().unwrap_or_default(), clock::wall().saturating_sub(clock::now())),
         ..RequestInputs::new(keys, values, &plan.data, clients, context.mark)
     })
+}
+
+/// The commands that are reads: bit n stands for command n.
+fn reading_commands(commands: &[Template]) -> u16 {
+    let bit = |(place, template): (usize, &Template)| u16::from(template.reads()) << place;
+    commands.iter().enumerate().map(bit).fold(0, |all, bit| all | bit)
 }
 
 /// The cluster as a worker sees it before it has taken the first map.
@@ -184,7 +193,7 @@ fn cluster_view_of(context: &RunContext<'_>, worker: u64) -> ClusterView {
     let limits = HopLimits { redirects: plan.cluster.redirects, timeout_ns: plan.timeout_ns };
     let reads = ReadRule {
         from: plan.cluster.read_from,
-        command_reads: context.template.as_ref().is_some_and(|template| template.reads()),
+        command_reads: reading_commands(context.commands.as_deref().map_or(&[], Vec::as_slice)),
         masters_alone: false,
     };
     let jitter = Stream::from_seed(mix(&[plan.seed, worker, CLUSTER_STREAM]));

@@ -170,7 +170,7 @@ fn codec_options(context: &RunContext<'_>) -> CodecOptions {
         bogus_sets: sequence.is_some_and(|sequence| sequence.bogus),
         // memaslap numbers no requests, and a get of several keys is so many gets.
         plain_packets: plan.window().is_some(),
-        template: context.template.clone(),
+        commands: context.commands.clone(),
         field_bytes: plan.data.style.field_bytes.unwrap_or(0),
     }
 }

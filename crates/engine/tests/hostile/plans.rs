@@ -4,11 +4,11 @@
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Burst, BurstSources, BurstStates, Changes, ChurningClients, ClientPolicy, DealBy, Delete,
-    Depth, Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, KeyStyle, Late, Lengths,
-    Load, Login, Mix, Part, Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape,
-    Replay, Replication, Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay,
-    TraceTtl, Transport, Until, ValueStyle, Window, WithinSecond, Work,
+    Arrivals, Burst, BurstSources, BurstStates, Changes, ChurningClients, ClientPolicy, Command, DealBy,
+    Delete, Depth, Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, KeyStyle, Late,
+    Lengths, Load, Login, Mix, Part, Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint,
+    RateShape, Replay, Replication, Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace,
+    TraceReplay, TraceTtl, Transport, Until, ValueStyle, Window, WithinSecond, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -16,6 +16,18 @@ use pummel_logic::time::{MILLISECOND, Nanos};
 use crate::faults::Mischief;
 use crate::features::{Draws, Model, Setting, place_keys};
 use crate::scenes::{self, Name};
+
+/// Commands of the user, with places and replies of every kind.
+const COMMANDS: [&str; 8] = [
+    "MGET __key__",
+    "EXISTS __key__ __key__",
+    "GETRANGE __key__ 0 __int:1-9__",
+    "SET __key__ __value__:__seq__ XX",
+    "NEW.COMMAND __number:12__ __client__ __int.a:1-9__ __int.a__",
+    "LRANGE __key__ 0 -1",
+    "TTL __key__",
+    "MGET __key__ __key2__",
+];
 
 /// Most plans that are drawn until one is valid.
 const ATTEMPTS_MAX: u64 = 2_000;
@@ -128,8 +140,11 @@ fn plan(seed: u64, draws: &mut Draws) -> Plan {
     if draws.once_in(8) {
         plan.database = 3;
     }
-    if draws.once_in(12) {
-        plan.command = Some("GET __key__".to_owned());
+    if draws.once_in(4) {
+        let texts: Vec<&str> = (0..draws.below(4)).map(|_| draws.one_of(&COMMANDS)).collect();
+        for (number, text) in texts.into_iter().enumerate() {
+            plan.commands.push(Command { name: format!("own-{number}"), template: text.to_owned() });
+        }
     }
     data(&mut plan, draws);
     groups(&mut plan, kind, draws);
@@ -348,13 +363,13 @@ fn mix(plan: &Plan, draws: &mut Draws) -> Mix {
     if draws.once_in(4) && ops.len() > 1 {
         ops.remove(0);
     }
-    if let Some(position) = ops.iter().position(|(verb, _)| *verb == Verb::Command) {
-        ops = if plan.command.is_some() { ops } else { Vec::from_iter(ops.into_iter().skip(position + 1)) };
-        if ops.is_empty() {
-            ops.push((Verb::Set, 1.0));
-        }
+    ops.retain(|(verb, _)| !verb.is_command());
+    ops.extend((0..plan.commands.len()).filter_map(Verb::of_command).map(|verb| (verb, 1.0)));
+    if ops.is_empty() {
+        ops.push((Verb::Set, 1.0));
     }
     let mut mix = Mix::of(&ops);
+    mix.in_turns = mix.ops.iter().all(|(_, weight)| weight.fract() == 0.0) && draws.once_in(4);
     mix.popularity = popularity(draws);
     if draws.once_in(4) {
         mix.multiget = draws.one_of(&[2, 5, 12]);

@@ -335,6 +335,7 @@ impl OptionValues {
             read_modify_write: 0.0,
             inserts: false,
             scans: false,
+            in_turns: false,
             multiset: 1,
             fresh: 0.0,
             absent: 0.0,
@@ -376,7 +377,7 @@ impl OptionValues {
             tls: None,
             database: 0,
             tracking: None,
-            command: None,
+            commands: Vec::new(),
             data: Data {
                 records: 1,
                 seed: 0,

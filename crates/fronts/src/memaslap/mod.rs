@@ -380,7 +380,7 @@ fn plan(options: &Options, machine: &Machine<'_>, servers: Vec<String>, config: 
         tls: None,
         database: 0,
         tracking: None,
-        command: None,
+        commands: Vec::new(),
         data: no_records(),
         allow_partial_load: false,
         groups: vec![Group {

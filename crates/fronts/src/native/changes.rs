@@ -8,7 +8,7 @@ use crate::job::{FrontInputs, UsageError};
 use crate::native::options::{PaceArgs, RunArgs};
 use crate::native::phase_file::PhaseFile;
 use crate::native::typed_rate::{TypedRate, points_of};
-use crate::native::{Typed, adaptive};
+use crate::native::{Typed, adaptive, commands};
 use crate::values::ValueError;
 
 /// The points of stages that begin with a rate.
@@ -113,9 +113,10 @@ impl Typed<RunArgs> {
     pub(super) fn with_phases(&self, inputs: &FrontInputs) -> Result<Typed<RunArgs>, UsageError> {
         let mut typed = self.clone();
         if let Some(file) = &mut typed.args.pace.phases {
+            let commands = commands(&self.args.mix);
             let text = (inputs.read_text)(&file.path)
                 .map_err(|error| ValueError(format!("'{}' cannot be read: {error}", file.path)));
-            let read = text.and_then(|text| file.read(&text));
+            let read = text.and_then(|text| file.read(&text, &commands));
             *file = read.map_err(|error| self.unread("--phases <FILE>", &error))?;
         }
         Ok(typed)

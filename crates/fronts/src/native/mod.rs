@@ -28,9 +28,9 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, ValidPlan};
 use pummel_logic::plan::{
-    Adaptive, Arrivals, Audit, Backend, Changes, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine,
-    FailOn, Group, Labels, Load, Login, Mix, Pause, Phase, Plan, Popularity, Protocol, SCHEMA, Socket,
-    Spawns, Stop, Style, TlsOptions, Transport, Wait, Work,
+    Adaptive, Arrivals, Audit, Backend, Changes, ChurningClients, ClientPolicy, Clock, Command, Data, Depth,
+    Engine, FailOn, Group, Labels, Load, Login, Mix, Pause, Phase, Plan, Popularity, Protocol, SCHEMA,
+    Socket, Spawns, Stop, Style, TlsOptions, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MICROSECOND, Nanos, SECOND, from_seconds, seconds};
@@ -42,15 +42,16 @@ use crate::job::{FrontInputs, Job, UsageError};
 #[cfg(feature = "agents")]
 pub use crate::native::agent_options::{AgentsArgs, MeasuringArgs, OnLoss};
 pub use crate::native::options::{
-    BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs, OutputArgs,
-    PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, TypedArrivals, TypedProtocol, WaitName,
+    BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs, MixOrder,
+    OutputArgs, PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, TypedArrivals,
+    TypedProtocol, WaitName,
 };
 use crate::native::options::{Targeted, shape_refusal};
 pub use crate::native::result_options::ResultArgs;
 use crate::native::trace_args::TraceArgs;
 use crate::outputs::{Outputs, ReportFormat};
 use crate::values::server_uri::is_in;
-use crate::values::{self, UnreadDist, UnreadPopularity, ValueError};
+use crate::values::{self, Operation, UnreadDist, UnreadPopularity, ValueError};
 
 /// The front of pummel's own command line in results and metrics.
 pub const FRONT: &str = "native";
@@ -418,8 +419,9 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         groups[0].depth = depth;
         groups[0].arrivals = arrivals.unwrap_or(groups[0].arrivals.clone());
     }
+    let commands = commands(&args.mix);
     let plan = Plan {
-        command: args.mix.command.clone(),
+        commands: commands.clone(),
         seed: args.pace.seed.unwrap_or(inputs.seed),
         interval_ns: args.pace.interval,
         verify: args.mix.verify.unwrap_or(0.0),
@@ -434,7 +436,9 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         phases: if replays {
             typed.trace_phases(typed.fill_delay(inputs)?, inputs)?
         } else {
-            [phases(args, typed.popularity(inputs)?, typed.fill_delay(inputs)?), audit_phases(args)].concat()
+            let ops = ops(&args.mix, &commands)?;
+            let drawn = phases(args, ops, typed.popularity(inputs)?, typed.fill_delay(inputs)?);
+            [drawn, audit_phases(args)].concat()
         },
         ..base(&args.target, &args.engine, &args.socket, inputs, args.pace.threads)?
     };
@@ -619,7 +623,7 @@ fn base(
         tls: tls(target),
         database: target.database,
         tracking: target.tracking,
-        command: None,
+        commands: Vec::new(),
         data: Data::default(),
         allow_partial_load: false,
         evidence: !engine.no_evidence,
@@ -773,9 +777,13 @@ fn mean_ns(dist: &Dist) -> Nanos {
 const MEAN_MAX_S: f64 = 1e9;
 
 /// Loading, warm-up, measuring: the first two where they are wanted.
-fn phases(args: &RunArgs, popularity: Popularity, fill_delay: Option<Dist>) -> Vec<Phase> {
+fn phases(
+    args: &RunArgs,
+    ops: Vec<(Verb, f64)>,
+    popularity: Popularity,
+    fill_delay: Option<Dist>,
+) -> Vec<Phase> {
     let pace = &args.pace;
-    let ops = ops(&args.mix);
     let adds = ops.iter().any(|(verb, _)| *verb == Verb::Add);
     let mix = Work::Mix(Mix {
         ops: ops.clone(),
@@ -783,6 +791,7 @@ fn phases(args: &RunArgs, popularity: Popularity, fill_delay: Option<Dist>) -> V
         read_modify_write: args.mix.read_modify_write,
         inserts: args.mix.insert || adds && matches!(popularity, Popularity::Latest { .. }),
         scans: args.mix.scan.is_some(),
+        in_turns: args.mix.mix_order == Some(MixOrder::Turns),
         popularity,
         multiget: args.mix.scan.unwrap_or(args.mix.multiget),
         fresh: args.mix.fresh,
@@ -801,7 +810,7 @@ fn phases(args: &RunArgs, popularity: Popularity, fill_delay: Option<Dist>) -> V
     });
     let mut phases = Vec::new();
     // The keys of a command are whatever it makes of them, unless they are to be stored.
-    let loaded = |(verb, _): &&(Verb, f64)| *verb != Verb::Command || args.mix.load;
+    let loaded = |(verb, _): &&(Verb, f64)| !verb.is_command() || args.mix.load;
     let loaded: Vec<(Verb, f64)> = ops.iter().filter(loaded).copied().collect();
     if !args.mix.no_load && !loaded.is_empty() {
         phases.push(load_phase(&loaded, LOAD_DEPTH, false));
@@ -858,13 +867,48 @@ fn audit_phases(args: &RunArgs) -> Vec<Phase> {
     }
 }
 
-/// The operations and their weights, or what stands for them where none are named.
-fn ops(args: &MixArgs) -> Vec<(Verb, f64)> {
-    match (&args.mix, &args.command) {
-        (Some(ops), _) => ops.0.clone(),
-        (None, Some(_)) => vec![(Verb::Command, 1.0)],
-        (None, None) => vec![(Verb::Get, 9.0), (Verb::Set, 1.0)],
+/// The commands of the user with their names. Of those without a name that begin with the same word, the second is called `word-2`.
+pub(crate) fn commands(args: &MixArgs) -> Vec<Command> {
+    let mut commands: Vec<Command> = Vec::new();
+    for text in &args.command {
+        let named = text.split_once('=').filter(|(name, _)| Command::is_name(name));
+        let mut command = match named {
+            Some((name, template)) => Command { name: name.to_owned(), template: template.to_owned() },
+            None => Command::unnamed(text),
+        };
+        let name = command.name.clone();
+        let mut number = 1;
+        while named.is_none() && commands.iter().any(|other| other.name == command.name) {
+            number += 1;
+            command.name = format!("{name}-{number}");
+        }
+        commands.push(command);
     }
+    commands
+}
+
+/// The operations and their weights, or what stands for them where none are named. Commands that a mix of other operations does not
+/// name have weight 1.
+fn ops(args: &MixArgs, commands: &[Command]) -> Result<Vec<(Verb, f64)>, UsageError> {
+    let all_commands = || (0..commands.len()).filter_map(Verb::of_command).map(|verb| (verb, 1.0));
+    let mut ops = match &args.mix {
+        Some(ops) => {
+            let verb =
+                |(operation, weight): &(Operation, f64)| Ok((values::verb_of(operation, commands)?, *weight));
+            let wrong = |error: ValueError| UsageError::Value {
+                flag: "--mix".to_owned(),
+                value: ops.0.iter().map(|(operation, _)| operation.name()).collect::<Vec<_>>().join(","),
+                accepted: error.0,
+            };
+            ops.0.iter().map(verb).collect::<Result<Vec<_>, _>>().map_err(wrong)?
+        }
+        None if commands.is_empty() => vec![(Verb::Get, 9.0), (Verb::Set, 1.0)],
+        None => Vec::new(),
+    };
+    if !ops.iter().any(|(verb, _)| verb.is_command()) {
+        ops.extend(all_commands());
+    }
+    Ok(ops)
 }
 
 /// Loading for these operations: the plain records, unless all of them have records of another kind that only they use.

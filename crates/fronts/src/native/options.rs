@@ -27,7 +27,9 @@ use crate::screen_options::ScreenArgs;
 use crate::values;
 use crate::values::nearest::hint;
 use crate::values::server_uri;
-use crate::values::{Measure, UnreadDist, UnreadPopularity, UntilEviction, ValueError, WarmUpTime};
+use crate::values::{
+    Measure, Operation, UnreadDist, UnreadPopularity, UntilEviction, ValueError, WarmUpTime,
+};
 
 /// Several values that one option gives at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -451,16 +453,26 @@ pub struct MixArgs {
     /// Operations and their weights [default: get:9,set:1]
     ///
     /// get, gets, gat, gats, set, add, replace, append, prepend, cas, incr, decr, delete, touch, version. RESP servers also have
-    /// hget, hset (each hash has one field, called field), mset and command, but no gets, gats, prepend or cas. With --command the
-    /// default is command:1
-    #[arg(long, value_name = "OP:WEIGHT,...", value_parser = weights, allow_hyphen_values = true)]
-    pub mix: Option<List<(Verb, f64)>>,
-    /// The command that `command` in --mix stands for (RESP), with placeholders that each request fills in, such as 'ZADD __key__
-    /// __number__ __value__'. __key__ is a key chosen by --popularity, which no other operation uses; __number__ is the number of
-    /// its record, from 0; __value__ is the value that loading would store there. Quoting works as in redis-cli. The keys do not
+    /// hget, hset (each hash has one field, called field), mset and the commands of --command by their names, but no gets, gats, prepend
+    /// or cas. With --command the default is each command with weight 1
+    #[arg(long, value_name = "OP:WEIGHT,...", value_parser = weights_with_commands, allow_hyphen_values = true)]
+    pub mix: Option<List<(Operation, f64)>>,
+    /// How a client chooses its next operation: drawn (by weight at random, the default), or turns (as many of each as its weight, in
+    /// the order of --mix)
+    #[arg(long, value_name = "HOW", hide_possible_values = true)]
+    pub mix_order: Option<MixOrder>,
+    /// A command of RESP servers with places that each request fills in, such as 'ZADD __key__ __number__ __value__'. May be repeated;
+    /// each is an operation of its own, called NAME, or else by its first word in small letters, and has a weight in --mix, where none
+    /// means 1
+    ///
+    /// __key__ is a key chosen by --popularity, which no other operation but commands uses, and __key2__ to __key9__ are further ones;
+    /// __number__ is the number of the record, from 0, and __number:12__ has at least 12 digits; __value__ is the value that loading
+    /// would store there; __int:1-99__ is an integer of this range and __int:DIST__ one of a distribution, drawn anew at each place
+    /// or, as __int.a:1-99__, once for the name; __client__ is the number of the client, __seq__ that of the request among its
+    /// client's, and __now_ms__ the wall clock. \__x__ stands for the word itself. Quoting works as in redis-cli. The keys do not
     /// exist at first, unless --load is given, which stores __value__ there by SET
-    #[arg(long, value_name = "COMMAND")]
-    pub command: Option<String>,
+    #[arg(long, value_name = "[NAME=]COMMAND")]
+    pub command: Vec<String>,
     /// Which records are asked for: uniform, zipf:EXPONENT (0 to 3), hot:KEYS,REQUESTS (share of the records, share of
     /// the requests), ranks:R=SHARE,... (share of the requests that the R most popular records get; R is a number or a share such
     /// as 1%), buckets:RECORDS@WEIGHT,... (this many records with this weight together), cachelib:FILE (the buckets of CacheLib's
@@ -637,6 +649,15 @@ pub struct EngineArgs {
     pub cpus: Option<List<usize>>,
 }
 
+/// A way to choose the next operation, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MixOrder {
+    /// By weight, at random
+    Drawn,
+    /// As many of each operation as its weight, in their order
+    Turns,
+}
+
 /// A kernel interface, as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BackendName {
@@ -769,6 +790,10 @@ fn bare_server(text: &str) -> Result<List<String>, ValueError> {
 
 fn weights(text: &str) -> Result<List<(Verb, f64)>, ValueError> {
     values::weights(text).map(List)
+}
+
+fn weights_with_commands(text: &str) -> Result<List<(Operation, f64)>, ValueError> {
+    values::weights_with_commands(text).map(List)
 }
 
 /// Reads ranges of slots.

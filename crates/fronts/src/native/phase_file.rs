@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::plan::{Event, EventKind, FlashCrowd, KeyChurn, Part, Popularity, RatePoint, TextError};
+use pummel_logic::plan::{
+    Command, Event, EventKind, FlashCrowd, KeyChurn, Part, Popularity, RatePoint, TextError,
+};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 use pummel_measure::figures::time_text;
 use serde::Deserialize;
 
 use crate::native::typed_rate::{self, TypedRate};
-use crate::values::{self, ValueError};
+use crate::values::{self, Operation, ValueError};
 
 /// The phases of a file, in their order; none before the file is read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -107,13 +109,14 @@ impl PhaseFile {
     ///
     /// # Errors
     /// Returns [`ValueError`] for text that is no TOML, has other fields, or has values that cannot be read.
-    pub fn read(&self, text: &str) -> Result<PhaseFile, ValueError> {
+    pub fn read(&self, text: &str, commands: &[Command]) -> Result<PhaseFile, ValueError> {
         let written: Written = values::written::from_toml(text)
             .map_err(|why| ValueError(format!("expected a file of phases; {why}")))?;
         if written.phase.is_empty() {
             return Err(ValueError("expected at least one [[phase]]".to_owned()));
         }
-        let phases = written.phase.iter().map(FilePhase::of).collect::<Result<_, _>>()?;
+        let phases =
+            written.phase.iter().map(|phase| FilePhase::of(phase, commands)).collect::<Result<_, _>>()?;
         Ok(PhaseFile { path: self.path.clone(), phases })
     }
 
@@ -210,7 +213,7 @@ fn time_of(time: &Quantity, field: &str) -> Result<Nanos, ValueError> {
 }
 
 impl FilePhase {
-    fn of(written: &WrittenPhase) -> Result<FilePhase, ValueError> {
+    fn of(written: &WrittenPhase, commands: &[Command]) -> Result<FilePhase, ValueError> {
         let in_field = |field: &str, why: String| {
             ValueError(format!("phase '{}', {field}: {why}", written.name.escape_debug()))
         };
@@ -225,9 +228,9 @@ impl FilePhase {
             }
         });
         let verb = |(name, weight): (&String, &f64)| {
-            let verb = Verb::ALL.into_iter().find(|verb| verb.name() == name);
-            let unknown = || in_field("mix", format!("no operation is called '{name}'"));
-            verb.map(|verb| (verb, *weight)).ok_or_else(unknown)
+            let operation = Verb::from_name(name).map_or(Operation::Named(name.clone()), Operation::Verb);
+            let unknown = |_| in_field("mix", format!("no operation is called '{name}'"));
+            values::verb_of(&operation, commands).map(|verb| (verb, *weight)).map_err(unknown)
         };
         let ops = written.mix.as_ref().map(|mix| mix.iter().map(verb).collect());
         let popularity = written
@@ -300,7 +303,7 @@ mod tests {
 
     #[test]
     fn phases_follow_each_other() {
-        let file = PhaseFile::default().read(TEXT).expect("it is a file of phases");
+        let file = PhaseFile::default().read(TEXT, &[]).expect("it is a file of phases");
         assert_eq!(file.time_ns(), 90 * SECOND + SECOND / 2);
         let points: Vec<(u64, f64)> = file
             .points(Some(2_000.0))
@@ -361,7 +364,7 @@ mod tests {
                 "key",
             ),
         ] {
-            let error = PhaseFile::default().read(text).expect_err(text).to_string();
+            let error = PhaseFile::default().read(text, &[]).expect_err(text).to_string();
             assert!(error.contains(words) && !error.contains('\n'), "{text}: {error}");
         }
     }

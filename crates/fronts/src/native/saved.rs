@@ -148,7 +148,7 @@ fn write(plan: &Plan, form: Form) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::plan::{Adaptive, Group, Mix, Phase, Stop, Work};
+    use pummel_logic::plan::{Adaptive, Command, Group, Mix, Phase, Stop, Work};
     use pummel_logic::protocol::Verb;
 
     use super::*;
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_plan_of_a_result_with_a_masked_command_is_refused_and_a_saved_plan_is_not() {
         let plan = |command: &str, anonymous| Plan {
-            command: Some(command.to_owned()),
+            commands: vec![Command::unnamed(command)],
             anonymous,
             ..Plan::default()
         };
@@ -204,7 +204,7 @@ mod tests {
             recorded,
         };
         let plan = Plan {
-            command: Some("SET __key__ 'a\ntimeout_ns = 7'".to_owned()),
+            commands: vec![Command::unnamed("SET __key__ 'a\ntimeout_ns = 7'")],
             adaptive: Adaptive { first_eviction: true, ..Adaptive::default() },
             groups: vec![Group::default()],
             phases: vec![phase("warmup", 5, false), phase("measure", 6, true)],

@@ -4,8 +4,8 @@ use std::io;
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Adaptive, Changes, ClusterOptions, FailOn, Fill, Goal, KeyChurn, Popularity, Route, SlotRange, Tracking,
-    TransmitSampling,
+    Adaptive, Changes, ClusterOptions, Command, FailOn, Fill, Goal, KeyChurn, Popularity, Route, SlotRange,
+    Tracking, TransmitSampling,
 };
 use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
@@ -40,6 +40,7 @@ fn defaults() -> Plan {
         read_modify_write: 0.0,
         inserts: false,
         scans: false,
+        in_turns: false,
         multiset: 1,
         fresh: 0.0,
         absent: 0.0,
@@ -77,7 +78,7 @@ fn defaults() -> Plan {
         tls: None,
         database: 0,
         tracking: None,
-        command: None,
+        commands: Vec::new(),
         data: Data {
             records: 10_000,
             seed: 0,
@@ -311,19 +312,19 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
         }),
         ("--protocol resp3 --command PING", |plan| {
             over_resp(plan, Protocol::Resp3);
-            plan.command = Some("PING".to_string());
+            plan.commands = vec![Command::unnamed("PING")];
             mix(plan).ops = vec![(Verb::Command, 1.0)];
             plan.phases.remove(0);
         }),
         ("--protocol resp3 --command PING --load", |plan| {
             over_resp(plan, Protocol::Resp3);
-            plan.command = Some("PING".to_string());
+            plan.commands = vec![Command::unnamed("PING")];
             mix(plan).ops = vec![(Verb::Command, 1.0)];
             *load_of(plan) = Load { depth: 64, commands: true, no_plain: true, ..Load::default() };
         }),
         ("--protocol resp3 --command PING --mix get:1,command:2", |plan| {
             over_resp(plan, Protocol::Resp3);
-            plan.command = Some("PING".to_string());
+            plan.commands = vec![Command::unnamed("PING")];
             mix(plan).ops = vec![(Verb::Get, 1.0), (Verb::Command, 2.0)];
         }),
         ("--protocol meta --vivify 30 --recache 1m --meta-details", |plan| {

@@ -609,7 +609,7 @@ impl Source {
         if verb.reads() {
             return maker.read_one(verb, key, expiry_bits);
         }
-        self.write_of((verb, index, key), (version_of(ticket), 0), origin == Origin::Event, maker)
+        self.write_of(ticket, (version_of(ticket), 0), origin == Origin::Event, maker)
     }
 
     /// The keys of a request of several.

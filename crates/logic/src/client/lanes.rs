@@ -84,7 +84,7 @@ impl Client {
             return match (passage, &self.source.schedule) {
                 (Passage::Never, Some(_)) => {
                     self.source.step();
-                    let verb = maker.task.verb(self.source.draws.op.draw(index));
+                    let verb = maker.task.verb_of(index, &self.source.draws.op);
                     Action::Unsent { verb, due, place: 0 }
                 }
                 (Passage::Never, None) if self.under_way.slots.outstanding == 0 => Action::Done,
@@ -154,7 +154,7 @@ impl Client {
         if maker.is_load() {
             return maker.routing.load_number(index, self.source.number());
         }
-        match maker.task.verb(self.source.draws.op.draw(index)) {
+        match maker.task.verb_of(index, &self.source.draws.op) {
             // All pieces of one key have to be stored on one server.
             Verb::Append | Verb::Prepend => self.source.number() + self.source.own.turn,
             _ => self.source.number() + index,

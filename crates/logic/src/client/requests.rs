@@ -5,6 +5,7 @@ use super::next::NextRequest;
 use super::source::Source;
 use super::{Action, Client};
 use crate::connection::inflight::{Origin, Ticket};
+use crate::protocol::resp::template::Wanted;
 use crate::protocol::{MetaAsk, Op, Verb};
 use crate::time::{NEVER, Nanos};
 use crate::workload::events::EXPIRED_S;
@@ -13,6 +14,9 @@ use crate::workload::mix::space_of;
 use crate::workload::request::{CheckState, RequestMaker, Write};
 use crate::workload::value::Version;
 
+/// The draws of a request that fill the places of a command; those of other uses are below and above them.
+const FILL_DRAWS: u64 = 1 << 35;
+
 impl Source {
     /// Draws request `index` of the schedule, which is due at `due`.
     #[inline(always)]
@@ -20,7 +24,7 @@ impl Source {
         if let Some((verb, key)) = maker.in_order(index, self.number(), self.moment(index, due)) {
             return NextRequest::new(verb, index, key);
         }
-        let verb = maker.task.verb(self.draws.op.draw(index));
+        let verb = maker.task.verb_of(index, &self.draws.op);
         let (verb, key, origin) = match verb {
             Verb::Append | Verb::Prepend => {
                 let (verb, key) = self.add_piece(verb, maker);
@@ -148,15 +152,19 @@ impl Source {
         if maker.records.sets_expiry(verb) { self.draws.expiry.draw(index) } else { 0 }
     }
 
-    /// The request for one key of draw `index`, which does not read, with the version and the CAS unique that it sends.
+    /// The request of this ticket, which is for one key and does not read, with the version and the CAS unique that it sends.
     #[inline(always)]
     pub(super) fn write_of<'a>(
         &self,
-        (verb, index, key): (Verb, u64, u64),
+        ticket: &Ticket,
         (version, cas): (Version, u64),
         is_event: bool,
         maker: &'a mut RequestMaker,
     ) -> Op<'a> {
+        let Ticket { verb, index, key, .. } = *ticket;
+        if verb.is_command() {
+            self.fill_places(ticket, maker);
+        }
         let expiry_bits = self.expiry_bits(verb, index, maker);
         let size_bits = if maker.records.draws_length(verb) { self.draws.size.draw(index) } else { 0 };
         let op = maker.write(Write { verb, key, version, cas, expiry_bits, size_bits });
@@ -164,6 +172,29 @@ impl Source {
             Verb::Touch if is_event => Op { expiry_s: EXPIRED_S, noreply: false, ..op },
             _ if is_event => Op { noreply: false, ..op },
             _ => op,
+        }
+    }
+
+    /// Fills the places of a command beside its record's key, number and value.
+    #[inline(never)]
+    fn fill_places(&self, ticket: &Ticket, maker: &mut RequestMaker) {
+        let Ticket { verb, index, .. } = *ticket;
+        let mut place = 0;
+        while let Some(wanted) = maker.wanted(verb, place) {
+            if place == 0 {
+                maker.begin_keys();
+                maker.add_key(ticket.key);
+            }
+            let found = match wanted {
+                Wanted::Number(0) => ticket.key,
+                Wanted::Key(draw) | Wanted::Number(draw) => self.record(index, draw, Space::Commands, maker),
+                Wanted::Bits => self.draws.op.draw_sub(index, FILL_DRAWS + place as u64),
+                Wanted::Client => self.number(),
+                Wanted::Sequence => index,
+                Wanted::NowMs => ticket.ready,
+            };
+            maker.add_fill(verb, place, found);
+            place += 1;
         }
     }
 
@@ -259,7 +290,7 @@ impl Client {
         (cas, pair_due): (u64, Nanos),
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        let Ticket { verb, key, index, .. } = ticket;
+        let Ticket { verb, index, .. } = ticket;
         let keys =
             if verb == Verb::Mset { maker.task.keys_of(verb, &self.source.draws.op, index) } else { 1 };
         if keys > 1 {
@@ -278,7 +309,7 @@ impl Client {
             self.under_way.waiting.begin_store_of_pair(index, pair_due);
         }
         let is_event = ticket.origin == Origin::Event;
-        let op = self.source.write_of((verb, index, key), (version, cas), is_event, maker);
+        let op = self.source.write_of(&ticket, (version, cas), is_event, maker);
         Action::Ask { lane: 0, op, ticket }
     }
 }

@@ -20,8 +20,8 @@ pub enum Reach {
 pub struct ReadRule {
     /// The nodes of a shard that reads are sent to.
     pub from: ReadFrom,
-    /// Whether the command of the plan's own is a read by the flags that Redis gives it.
-    pub command_reads: bool,
+    /// The commands of the user that are reads by the flags that Redis gives them: bit n stands for command n.
+    pub command_reads: u16,
     /// Whether the phase under way reads from masters alone, since it asks what they have.
     pub masters_alone: bool,
 }
@@ -43,7 +43,8 @@ impl ReadRule {
     /// none.
     #[inline]
     pub fn is_read(&self, verb: Verb) -> bool {
-        matches!(verb, Verb::Get | Verb::Hget) || verb == Verb::Command && self.command_reads
+        matches!(verb, Verb::Get | Verb::Hget)
+            || verb.command().is_some_and(|place| self.command_reads >> place & 1 != 0)
     }
 
     /// Whether requests of this verb may be sent to another node than the master.
@@ -152,9 +153,9 @@ mod tests {
     #[test]
     fn only_plain_reads_leave_the_master_and_only_where_replicas_are_asked_for() {
         for (from, command_reads, leaving) in [
-            (ReadFrom::Primary, true, &[][..]),
-            (ReadFrom::Replica, false, &[Verb::Get, Verb::Hget]),
-            (ReadFrom::Any, true, &[Verb::Get, Verb::Hget, Verb::Command]),
+            (ReadFrom::Primary, 1, &[][..]),
+            (ReadFrom::Replica, 0, &[Verb::Get, Verb::Hget]),
+            (ReadFrom::Any, 0b101, &[Verb::Get, Verb::Hget, Verb::Command, Verb::Command3]),
         ] {
             let rule = ReadRule { from, command_reads, masters_alone: false };
             let found: Vec<Verb> =

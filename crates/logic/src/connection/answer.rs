@@ -138,9 +138,13 @@ fn hits_of(ticket: &Ticket, cas: u64) -> u32 {
 }
 
 /// The outcome and the message of a request whose reply has `outcome` and `message`. A read for a cas that brought an
-/// item without a CAS unique ends with a server error.
+/// item without a CAS unique ends with a server error. What a command of the user found becomes hits among as many keys.
 #[inline]
-pub(super) fn ending<'a>(owed: &Owed, outcome: Outcome, message: &'a [u8]) -> (Outcome, &'a [u8]) {
+pub(super) fn ending<'a>(owed: &mut Owed, outcome: Outcome, message: &'a [u8]) -> (Outcome, &'a [u8]) {
+    if let Outcome::Found { hits, of } = outcome {
+        (owed.hits, owed.ticket.keys) = (hits.into(), of);
+        return (if hits > 0 { Outcome::Hit } else { Outcome::Miss }, message);
+    }
     let has_item = matches!(outcome, Outcome::Hit | Outcome::Stale);
     if has_item && owed.hits == 0 && owed.ticket.origin == Origin::BeforeCas {
         return (Outcome::Error(Fault::Server), NO_UNIQUE);

@@ -31,7 +31,7 @@ impl Default for Plan {
             tls: None,
             database: 0,
             tracking: None,
-            command: None,
+            commands: Vec::new(),
             data: Data::default(),
             allow_partial_load: false,
             evidence: true,

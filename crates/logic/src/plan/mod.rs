@@ -11,6 +11,7 @@ mod as_text;
 mod bucket_shares;
 mod changes;
 pub mod cluster;
+mod command;
 mod data;
 mod defaults;
 pub mod detect;
@@ -47,6 +48,7 @@ pub use self::changes::{
     Burst, BurstSources, BurstStates, Changes, Day, PARTS_MAX, POINTS_MAX, Part, RatePoint, RateShape, Sine,
 };
 pub use self::cluster::{ClusterOptions, ReadFrom, Rewrite};
+pub use self::command::Command;
 pub use self::data::{Data, KeyStyle, Style, VALUE_CLASSES_MAX, ValueClass, ValueStyle};
 pub use self::event::{EVENTS_MAX, Event, EventKind, FlashCrowd, HotKey, LOST_MAX, RankRange};
 pub use self::fail_on::FailOn;
@@ -120,10 +122,9 @@ pub struct Plan {
     /// The messages about changed keys that every connection asks the server for (RESP3); absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracking: Option<Tracking>,
-    /// Command of the operation `command` (RESP), with `__key__`, `__number__` and `__value__` in place of what
-    /// each request has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
+    /// The commands of the operations `command`, `command-2` and so on (RESP), in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<Command>,
     /// The records that all phases work on.
     pub data: Data,
     /// A run is complete although its load stored only a part of the records. A run whose load stored nothing at all is
@@ -260,18 +261,19 @@ impl Plan {
         measured.peek().is_some() && measured.all(|phase| is_unanswered(&phase.work))
     }
 
-    /// The Plan as results hold it: without its labels, which stand beside it there, and without the passwords in its command; of
-    /// an anonymous one, without all arguments of the command.
+    /// The Plan as results hold it: without its labels, which stand beside it there, and without the passwords in its commands; of
+    /// an anonymous one, without all arguments of the commands.
     #[must_use]
     pub fn told(&self) -> Plan {
         let hide = if self.anonymous { secrets::without_arguments } else { secrets::masked_command };
-        let command = self.command.as_deref().map(hide);
-        Plan { command, ..self.clone() }.with_labels(Labels::new())
+        let told = |command: &Command| Command { template: hide(&command.template), ..command.clone() };
+        let commands = self.commands.iter().map(told).collect();
+        Plan { commands, ..self.clone() }.with_labels(Labels::new())
     }
 
-    /// Whether the Plan's command is one that [`Plan::told`] has changed, so that it is not the command of the run.
+    /// Whether a command of the Plan is one that [`Plan::told`] has changed, so that it is not the command of the run.
     pub fn has_masked_command(&self) -> bool {
-        self.command.as_deref().is_some_and(|command| match self.anonymous {
+        self.commands.iter().map(|command| command.template.as_str()).any(|command| match self.anonymous {
             true => command.ends_with(secrets::HIDDEN) && secrets::without_arguments(command) == command,
             false => secrets::is_masked(command),
         })
@@ -283,10 +285,14 @@ impl Plan {
         Plan { labels, ..self }
     }
 
-    /// Name of a verb's requests in results: the word that is sent, where the plan has one of its own.
-    pub fn name_of(&self, verb: Verb) -> &'static str {
+    /// Name of a verb's requests in results: the word that is sent, or the name of the command, where the plan has one of its own.
+    pub fn name_of(&self, verb: Verb) -> &str {
         let bogus = self.sequence().is_some_and(|sequence| sequence.bogus);
-        if bogus && verb == Verb::Set { BOGUS_WORD } else { verb.name() }
+        match verb.command().and_then(|place| self.commands.get(place)) {
+            Some(command) => &command.name,
+            None if bogus && verb == Verb::Set => BOGUS_WORD,
+            None => verb.name(),
+        }
     }
 
     /// Number of connections that this many clients open; `None` on a cluster, whose nodes are found by the run.

@@ -163,6 +163,9 @@ pub struct Mix {
     /// Reads ask for 1 to `multiget` records that follow each other, each number as likely.
     #[serde(default, skip_serializing_if = "is_default")]
     pub scans: bool,
+    /// Each client asks its operations in turns, as many of each as its weight, and does not draw them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub in_turns: bool,
     /// Ask the server not to answer writes.
     pub noreply: bool,
     /// Keys of each mset, 1 or more.

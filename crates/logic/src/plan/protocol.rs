@@ -9,7 +9,7 @@ use crate::protocol::meta::Meta;
 use crate::protocol::resp::Resp;
 use crate::protocol::resp::template::Template;
 use crate::protocol::text::Text;
-use crate::protocol::{Codec, Refused, ServerError, Verb};
+use crate::protocol::{COMMANDS_MAX, Codec, Refused, ServerError, Verb};
 
 crate::words! {
     /// A protocol between pummel and the servers.
@@ -56,12 +56,35 @@ pub struct ProtocolRow {
 /// alone.
 const MEMCACHED_VERBS: &[Verb] = Verb::ALL.split_at(Verb::Hget as usize).0;
 
-/// The operations of RESP servers.
-#[rustfmt::skip]
-const RESP_VERBS: [Verb; 15] = [
-    Verb::Get, Verb::Gat, Verb::Set, Verb::Add, Verb::Replace, Verb::Append, Verb::Incr, Verb::Decr,
-    Verb::Delete, Verb::Touch, Verb::Version, Verb::Hget, Verb::Hset, Verb::Mset, Verb::Command,
-];
+/// The operations of RESP servers; all commands of the user are behind the first one.
+const RESP_VERBS: [Verb; 14 + COMMANDS_MAX] = {
+    let mut verbs = [Verb::Command; 14 + COMMANDS_MAX];
+    let own = [
+        Verb::Get,
+        Verb::Gat,
+        Verb::Set,
+        Verb::Add,
+        Verb::Replace,
+        Verb::Append,
+        Verb::Incr,
+        Verb::Decr,
+        Verb::Delete,
+        Verb::Touch,
+        Verb::Version,
+        Verb::Hget,
+        Verb::Hset,
+        Verb::Mset,
+    ];
+    let mut place = 0;
+    while place < verbs.len() {
+        verbs[place] = match place.checked_sub(own.len()) {
+            None => own[place],
+            Some(command) => Verb::ALL[Verb::Command as usize + command],
+        };
+        place += 1;
+    }
+    verbs
+};
 
 /// The properties of memcached's text protocol.
 const MEMCACHED: ProtocolRow = ProtocolRow {
@@ -90,8 +113,8 @@ pub struct CodecOptions {
     pub bogus_sets: bool,
     /// Whether all packets carry the opaque 0, and a read of several keys is sent as that many plain reads (binary).
     pub plain_packets: bool,
-    /// The template of the command that [`Verb::Command`] sends (RESP).
-    pub template: Option<Arc<Template>>,
+    /// The commands of the user, by [`Verb::command`]; `None` without any (RESP).
+    pub commands: Option<Arc<Vec<Template>>>,
     /// Length in bytes of the hash field at the end of a key; 0 if values are not kept in hashes (RESP).
     pub field_bytes: u32,
 }
@@ -165,7 +188,7 @@ impl Protocol {
 }
 
 fn resp<const VERSION: u8>(options: CodecOptions) -> Resp<VERSION> {
-    let codec = options.template.map_or_else(Resp::new, Resp::with_template);
+    let codec = options.commands.map_or_else(Resp::new, Resp::with_commands);
     codec.keeping_hashes(options.field_bytes)
 }
 

@@ -22,7 +22,7 @@ mod verb;
 pub use self::op::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value};
 pub use self::outcome::{Fault, Outcome};
 pub use self::server_error::ServerError;
-pub use self::verb::Verb;
+pub use self::verb::{COMMANDS_MAX, Verb};
 
 /// Number that a request carries and its reply repeats, in protocols whose replies repeat one.
 pub type Tag = u32;

@@ -7,7 +7,8 @@ use super::verb::Verb;
 pub enum Keys<'a> {
     /// A single key.
     One(&'a [u8]),
-    /// Several keys, end to end in `bytes`; `ends[n]` is where key n stops.
+    /// Several keys, end to end in `bytes`; `ends[n]` is where key n stops. Of a command of the user, the first is the key and the
+    /// others fill its places.
     Many {
         /// All keys, end to end.
         bytes: &'a [u8],
@@ -152,7 +153,7 @@ pub struct Op<'a> {
     pub expiry_s: i64,
     /// CAS unique, for [`Verb::Cas`].
     pub cas: u64,
-    /// Amount, for [`Verb::Incr`] and [`Verb::Decr`]; for [`Verb::Command`] the number that fills `__number__`, which
+    /// Amount, for [`Verb::Incr`] and [`Verb::Decr`]; for commands of the user the number that fills `__number__`, which
     /// is the index of the record.
     pub delta: u64,
     /// Whether the server is asked not to answer.

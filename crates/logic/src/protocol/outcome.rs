@@ -63,6 +63,13 @@ pub enum Outcome {
     Ok,
     /// The request failed.
     Error(Fault),
+    /// A command of the user found so many of what it looked up; a session makes a hit or a miss of it.
+    Found {
+        /// Number of keys or elements that were there.
+        hits: u16,
+        /// Number of keys or elements that were asked for.
+        of: u16,
+    },
     /// A read found a value that was marked as stale, and another client was asked to renew it.
     Stale,
     /// A read won the right to renew what it found, or to make what it did not find.
@@ -85,6 +92,7 @@ impl Outcome {
             Outcome::Touched => "touched",
             Outcome::Number(_) => "number",
             Outcome::Ok => "ok",
+            Outcome::Found { .. } => "found",
             Outcome::Stale => "stale",
             Outcome::Win => "win",
             Outcome::Recaching => "recaching",
@@ -110,6 +118,7 @@ impl Outcome {
             Outcome::Stale => 11,
             Outcome::Win => 12,
             Outcome::Recaching => 13,
+            Outcome::Found { .. } => 14,
         }
     }
 }
@@ -129,6 +138,8 @@ const ENDS: [u16; Verb::COUNT] = {
     const STORE: &[Outcome] = &[Outcome::Stored, Outcome::NotStored, Outcome::Exists, Outcome::NotFound];
     const COUNT: &[Outcome] =
         &[Outcome::Number(0), Outcome::Ok, Outcome::NotFound, Outcome::NotStored, Outcome::Exists];
+    const COMMAND: &[Outcome] =
+        &[Outcome::Ok, Outcome::Number(0), Outcome::NotFound, Outcome::Found { hits: 0, of: 0 }];
     let mut all = [0; Verb::COUNT];
     let mut v = 0;
     while v < Verb::COUNT {
@@ -140,7 +151,8 @@ const ENDS: [u16; Verb::COUNT] = {
             Verb::Delete => &[Outcome::Deleted, Outcome::NotFound, Outcome::Exists],
             Verb::Touch => &[Outcome::Touched, Outcome::NotFound],
             Verb::Version => &[Outcome::Ok],
-            Verb::Command => &[Outcome::Ok, Outcome::Number(0), Outcome::NotFound],
+            verb if verb.is_command() => COMMAND,
+            _ => unreachable!(),
         };
         all[v] = 1 << Outcome::Error(Fault::Server).kind();
         let mut n = 0;

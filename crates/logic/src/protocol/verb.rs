@@ -41,8 +41,30 @@ crate::words! {
         Hset = "hset",
         /// Store values under one or many keys (RESP).
         Mset = "mset",
-        /// A command that the user gives as a template (RESP).
+        /// The first command that the user gives as a template (RESP).
         Command = "command",
+        /// Command 2 that the user gives as a template (RESP).
+        Command2 = "command-2",
+        /// Command 3 that the user gives as a template (RESP).
+        Command3 = "command-3",
+        /// Command 4 that the user gives as a template (RESP).
+        Command4 = "command-4",
+        /// Command 5 that the user gives as a template (RESP).
+        Command5 = "command-5",
+        /// Command 6 that the user gives as a template (RESP).
+        Command6 = "command-6",
+        /// Command 7 that the user gives as a template (RESP).
+        Command7 = "command-7",
+        /// Command 8 that the user gives as a template (RESP).
+        Command8 = "command-8",
+        /// Command 9 that the user gives as a template (RESP).
+        Command9 = "command-9",
+        /// Command 10 that the user gives as a template (RESP).
+        Command10 = "command-10",
+        /// Command 11 that the user gives as a template (RESP).
+        Command11 = "command-11",
+        /// Command 12 that the user gives as a template (RESP).
+        Command12 = "command-12",
     }
 }
 
@@ -57,8 +79,8 @@ impl Verb {
         self.reads() || self == Verb::Cas
     }
 
-    /// Whether the request stores a value. The answer is false for [`Verb::Command`]: its template may carry a value,
-    /// but whether the server stores it is not known.
+    /// Whether the request stores a value. The answer is false for commands: a template may carry a value, but whether the server
+    /// stores it is not known.
     pub fn stores(self) -> bool {
         matches!(self, Verb::Set | Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend | Verb::Cas)
             || matches!(self, Verb::Hset | Verb::Mset)
@@ -73,6 +95,26 @@ impl Verb {
 
     /// Whether only servers that speak RESP have the verb.
     pub fn is_resp_only(self) -> bool {
-        matches!(self, Verb::Hget | Verb::Hset | Verb::Mset | Verb::Command)
+        matches!(self, Verb::Hget | Verb::Hset | Verb::Mset) || self.is_command()
+    }
+
+    /// Whether the request is one of the commands that the user gives as templates.
+    #[inline]
+    pub const fn is_command(self) -> bool {
+        self as u8 >= Verb::Command as u8
+    }
+
+    /// The place of the verb among the commands of a plan; `None` for other verbs.
+    #[inline]
+    pub fn command(self) -> Option<usize> {
+        self.is_command().then(|| self as usize - Verb::Command as usize)
+    }
+
+    /// The verb of the command at this place of a plan; `None` behind the last that there can be.
+    pub fn of_command(place: usize) -> Option<Verb> {
+        Verb::ALL.get(Verb::Command as usize + place).copied()
     }
 }
+
+/// Most commands of a plan.
+pub const COMMANDS_MAX: usize = Verb::COUNT - Verb::Command as usize;

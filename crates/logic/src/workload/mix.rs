@@ -11,6 +11,8 @@ pub struct MixTable {
     verbs: Vec<(u64, Verb)>,
     /// Upper ends of the shares of plain records, pieces and counters, for verbs that work in every space.
     spaces: [u64; SHARED_SPACES],
+    /// The verbs in turns, each with the number of requests of a round up to its last one; `None` where they are drawn.
+    turns: Option<Vec<(u64, Verb)>>,
 }
 
 /// Spaces whose values a read of any kind can read: plain records, pieces and counters, which are the first.
@@ -31,7 +33,13 @@ impl MixTable {
             verbs.push((share(sum / total), verb));
         }
         verbs.last_mut().expect("a mix is not empty").0 = u64::MAX;
-        MixTable { verbs, spaces: space_shares(mix) }
+        let mut upto = 0;
+        let turns = mix.ops.iter().map(|&(verb, weight)| {
+            upto += weight as u64;
+            (upto, verb)
+        });
+        let turns = mix.in_turns.then(|| turns.collect());
+        MixTable { verbs, spaces: space_shares(mix), turns }
     }
 
     /// The verb of a draw.
@@ -43,6 +51,15 @@ impl MixTable {
             }
         }
         unreachable!("the last limit is the greatest number")
+    }
+
+    /// The verb of request `index` of a client where the verbs take turns; `None` where they are drawn.
+    #[inline]
+    pub fn in_turn(&self, index: u64) -> Option<Verb> {
+        let turns = self.turns.as_ref()?;
+        let &(round, last) = turns.last()?;
+        let place = index % round.max(1);
+        Some(turns.iter().find(|(upto, _)| place < *upto).map_or(last, |&(_, verb)| verb))
     }
 
     /// The only verb of the mix; `None` where there are several.
@@ -155,7 +172,7 @@ pub fn space_of(verb: Verb) -> Space {
         Verb::Append | Verb::Prepend => Space::Pieces,
         Verb::Incr | Verb::Decr => Space::Counters,
         Verb::Hget | Verb::Hset => Space::Hashes,
-        Verb::Command => Space::Commands,
+        verb if verb.is_command() => Space::Commands,
         _ => Space::Plain,
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct DrawnRecords {
     pub(super) count: u64,
     /// Number of neighbours from which a request takes all its records; `None` where it takes any.
     pub(super) together: Option<u64>,
+    /// Most records of one command of the user.
+    pub(super) at_once: u64,
 }
 
 /// A mix, made ready for drawing.
@@ -86,8 +88,9 @@ pub(super) fn is_latest(popularity: &Popularity) -> bool {
 impl MixTask {
     /// The mix over these records; `fresh_salt` is a number that no other phase of any run has.
     pub(super) fn new(mix: &Mix, records: DrawnRecords, fresh_salt: u64) -> MixTask {
-        let DrawnRecords { count: records, together } = records;
-        let stride = u64::from(if mix.scans { 1 } else { mix.multiget.max(mix.multiset) });
+        let DrawnRecords { count: records, together, at_once } = records;
+        let keys = u64::from(if mix.scans { 1 } else { mix.multiget.max(mix.multiset) });
+        let stride = keys.max(at_once);
         // Which client asks matters for sequential popularity alone, and is put into the number of the draw there.
         let chooser = Chooser::new(&mix.popularity, records, 0, 1);
         let table = MixTable::new(mix);
@@ -104,7 +107,7 @@ impl MixTask {
             read_modify_write: mix.read_modify_write,
             inserts: mix.inserts,
             scans: mix.scans,
-            reads_singly: mix.multiget == 1 && mix.read_modify_write == 0.0,
+            reads_singly: mix.multiget == 1 && mix.read_modify_write == 0.0 && !mix.in_turns,
             fresh_salt,
             unstored,
             table,

@@ -99,9 +99,7 @@ impl Records {
                 let len = self.values.drawn_len(write.size_bits).unwrap_or(0);
                 self.values.value_of_len(write.key, write.version, len, header)
             }
-            verb if verb.stores() || verb == Verb::Command => {
-                self.values.value(write.key, write.version, header)
-            }
+            verb if verb.stores() || verb.is_command() => self.values.value(write.key, write.version, header),
             _ => Value::default(),
         }
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::client::route::{Place, Router};
 use crate::cluster::view::ClusterView;
 use crate::plan::{Data, Fill, Work};
+use crate::protocol::resp::template::{Template, Wanted};
 use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value, Verb};
 use crate::rng::Stream;
-use crate::time::Nanos;
+use crate::time::{MILLISECOND, Nanos};
 use crate::workload::cache_account::CacheAccount;
 pub use crate::workload::changing::PhaseChanges;
 use crate::workload::churn::AskedAt;
@@ -78,6 +79,10 @@ pub struct RequestMaker {
     window: Option<Box<WindowRequests>>,
     /// The account of the cache; `None` if nothing is counted.
     pub(super) cache: Option<Box<CacheAccount>>,
+    /// The commands of the user, by [`Verb::command`].
+    commands: Arc<Vec<Template>>,
+    /// The wall clock at the run's time 0, in nanoseconds since 1970.
+    epoch_ns: Nanos,
 }
 
 /// Everything that the requests of one worker's clients are made from.
@@ -118,6 +123,8 @@ pub struct RequestInputs<'a> {
     pub trace: Option<TraceShare>,
     /// The keys of the recording that deletions delete in place of the records.
     pub recorded: Option<RecordedKeys>,
+    /// The commands of the user, by [`Verb::command`], and the wall clock at the run's time 0, in nanoseconds since 1970.
+    pub commands: (Arc<Vec<Template>>, Nanos),
 }
 
 /// Precision in which a server counts the time.
@@ -156,6 +163,7 @@ impl<'a> RequestInputs<'a> {
             rows: None,
             trace: None,
             recorded: None,
+            commands: (Arc::default(), 0),
         }
     }
 }
@@ -187,6 +195,8 @@ impl RequestMaker {
             },
             window: inputs.window.map(|maker| Box::new(WindowRequests::new(maker))),
             cache: inputs.cache.map(account),
+            commands: inputs.commands.0,
+            epoch_ns: inputs.commands.1,
         }
     }
 
@@ -201,7 +211,8 @@ impl RequestMaker {
     /// The records that requests are drawn from. Where slots decide on the node of a key, the keys of a request have one hash tag.
     fn drawn_records(&self) -> DrawnRecords {
         let together = self.records.keys.tag().filter(|_| self.routing.router.deals_slots());
-        DrawnRecords { count: self.records.count(), together }
+        let at_once = self.commands.iter().map(Template::records).max().unwrap_or(1);
+        DrawnRecords { count: self.records.count(), together, at_once }
     }
 
     /// The cluster that the servers are nodes of; `None` where they are none.
@@ -580,9 +591,37 @@ impl RequestMaker {
         let meta = if verb == Verb::Delete { self.task.meta() } else { MetaAsk::default() };
         let key = self.records.keys.key(write.key, &mut self.buffer.key);
         let value = self.records.value_of(&write, &mut self.buffer.header);
-        let delta = if verb == Verb::Command { self.records.spaces.record(write.key) } else { DELTA };
         let key_is_sure = self.records.keys_are_text;
-        Op { value, expiry_s, noreply, cas, delta, meta, key_is_sure, ..Op::new(verb, key) }
+        if let Some(place) = verb.command() {
+            let keys = match self.commands.get(place).is_some_and(|template| template.fill_count() > 0) {
+                true => Keys::Many { bytes: &self.buffer.list.bytes, ends: &self.buffer.list.ends },
+                false => Keys::One(key),
+            };
+            let delta = self.records.spaces.record(write.key);
+            return Op { keys, value, delta, key_is_sure, ..Op::new(verb, key) };
+        }
+        Op { value, expiry_s, noreply, cas, delta: DELTA, meta, key_is_sure, ..Op::new(verb, key) }
+    }
+
+    /// What a request of a command has to find out for one of its places; `None` behind the last.
+    pub(crate) fn wanted(&self, verb: Verb, place: usize) -> Option<Wanted> {
+        let template = self.commands.get(verb.command()?)?;
+        (place < template.fill_count()).then(|| template.wanted(place))
+    }
+
+    /// Adds the content of a place of a command to the request. `found` is what [`RequestMaker::wanted`] asked for; of a record, it is
+    /// the index of its key.
+    pub(crate) fn add_fill(&mut self, verb: Verb, place: usize, found: u64) {
+        let Some(template) = verb.command().and_then(|place| self.commands.get(place)) else { return };
+        let found = match template.wanted(place) {
+            Wanted::Key(_) => return self.add_key(found),
+            Wanted::Number(_) => self.records.spaces.record(found),
+            Wanted::NowMs => self.epoch_ns.saturating_add(found) / MILLISECOND,
+            Wanted::Bits | Wanted::Client | Wanted::Sequence => found,
+        };
+        let list = &mut self.buffer.list;
+        template.write_fill(place, found, &mut list.bytes);
+        list.ends.push(list.bytes.len() as u32);
     }
 
     /// A request of a sequence.

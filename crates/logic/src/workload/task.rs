@@ -273,6 +273,20 @@ impl Task {
         }
     }
 
+    /// The verb of request `index` of a client, by its stream of operations or in turns.
+    #[inline]
+    pub(crate) fn verb_of(&self, index: u64, ops: &Stream) -> Verb {
+        match self.drawn_from().and_then(|mix| mix.table.in_turn(index)) {
+            Some(verb) => verb,
+            None => self.verb(ops.draw(index)),
+        }
+    }
+
+    /// Whether clients ask their operations in turns.
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.drawn_from().is_some_and(|mix| mix.table.in_turn(0).is_some())
+    }
+
     /// The verb that all requests of this phase are counted under that were never drawn, where there is only one.
     pub(crate) fn only_verb(&self) -> Option<Verb> {
         self.drawn_from().map_or_else(|| Some(self.verb(0)), |mix| mix.table.only())

@@ -39,7 +39,7 @@ const SETTLE_MAX: Duration = Duration::from_secs(30);
 pub struct Samples {
     path: PathBuf,
     /// What the plan calls each verb.
-    names: [&'static str; Verb::COUNT],
+    names: Arc<[String; Verb::COUNT]>,
     /// The file, as long as no measured phase began; what it held before is there until then.
     untouched: Option<OutputFile>,
     began: Option<Nanos>,
@@ -76,7 +76,7 @@ impl Samples {
     /// # Errors
     /// Returns the system's error when it cannot be written; the message names the path.
     pub fn create(path: &Path, plan: &Plan) -> io::Result<Samples> {
-        let names = Verb::ALL.map(|verb| plan.name_of(verb));
+        let names = Arc::new(Verb::ALL.map(|verb| plan.name_of(verb).to_owned()));
         let queue = Arc::new(WriteQueue::new(SAMPLES_WAITING_MAX));
         let mut samples = Samples { path: path.to_owned(), names, untouched: None, began: None, queue };
         samples.open().map_err(|error| explained(path, &error))?;
@@ -102,7 +102,7 @@ impl Samples {
         &self,
         open: impl FnOnce() -> io::Result<BufWriter<OutputFile>> + Send + 'static,
     ) -> io::Result<()> {
-        let (writer, names) = (Arc::clone(&self.queue), self.names);
+        let (writer, names) = (Arc::clone(&self.queue), Arc::clone(&self.names));
         let work = move || {
             let result = open().and_then(|out| write_all(&writer, &mut Lines { out, names }));
             writer.end(result);
@@ -166,7 +166,7 @@ fn patience() -> Patience {
 struct Lines<W> {
     out: W,
     /// What the plan calls each verb.
-    names: [&'static str; Verb::COUNT],
+    names: Arc<[String; Verb::COUNT]>,
 }
 
 impl<W: Write> Lines<W> {
@@ -185,7 +185,7 @@ impl<W: Write> Lines<W> {
                 (NEVER, _) => "unfinished",
                 _ => row.outcome.name(),
             };
-            let name = self.names[row.verb as usize];
+            let name = &self.names[row.verb as usize];
             write!(self.out, "{name},{outcome},")?;
             if row.key != NO_INDEX {
                 write!(self.out, "{}", row.key)?;
@@ -204,7 +204,9 @@ mod tests {
 
     use super::*;
 
-    const NAMES: [&str; Verb::COUNT] = ["op"; Verb::COUNT];
+    fn names() -> Arc<[String; Verb::COUNT]> {
+        Arc::new(Verb::ALL.map(|_| "op".to_owned()))
+    }
 
     fn row(key: u64) -> Row {
         Row {
@@ -241,7 +243,7 @@ mod tests {
         let (go, held) = sync_channel(0);
         let writer = Arc::clone(&queue);
         thread::spawn(move || {
-            let result = write_all(&writer, &mut Lines { out: Held(held), names: NAMES });
+            let result = write_all(&writer, &mut Lines { out: Held(held), names: names() });
             writer.end(result);
         });
         queue.add(Rows(vec![row(1), row(2)], 0));

@@ -52,7 +52,7 @@ const SCALE_WIDTH: usize = 10;
 const CELLS_PER_ROW: [usize; 4] = [4, 8, 16, 32];
 
 /// The place of the chosen operation among those of the run, the one that most requests asked first.
-fn chosen(so_far: &SoFar, choice: Choice) -> Option<&(&'static str, Counts, [Figures; Span::COUNT])> {
+fn chosen(so_far: &SoFar, choice: Choice) -> Option<&(String, Counts, [Figures; Span::COUNT])> {
     let mut ops: Vec<_> = so_far.ops.iter().collect();
     ops.sort_by_key(|(_, counts, _)| Reverse(counts.requests()));
     ops.get(choice.op % ops.len().max(1)).copied()
@@ -61,8 +61,7 @@ fn chosen(so_far: &SoFar, choice: Choice) -> Option<&(&'static str, Counts, [Fig
 /// The operation with a word in an interval.
 fn op_of<'a>(slice: &'a Slice, so_far: &SoFar, word: &str) -> Option<&'a SliceOp> {
     // Operations of the run and of an interval have one order, but an interval may lack some.
-    let all = so_far.ops.iter().map(|(name, ..)| *name);
-    let place = all.clone().position(|name| name == word)?;
+    let place = so_far.ops.iter().position(|(name, ..)| name == word)?;
     let mut found = slice.ops.iter();
     if slice.ops.len() == so_far.ops.len() {
         return found.nth(place).map(|(_, op)| op.as_ref());

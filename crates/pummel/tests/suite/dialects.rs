@@ -242,7 +242,7 @@ fn a_command_of_the_users_own_is_carried_out_as_often_as_it_was_asked() {
     for (template, name, kind) in kinds {
         let server = Redis::start(&[]);
         let result = command(&server, template, "--records 100").expect(0).json();
-        assert_eq!(result.count("ops/command/completed"), 2_000, "{template}");
+        assert_eq!(result.count(&format!("ops/{name}/completed")), 2_000, "{template}");
         assert_eq!(result.at("load"), &serde_json::Value::Null, "nothing is stored before: {template}");
         assert_eq!(server.counted().get(name), Some(&2_000), "{template}");
         let keys = server.say("KEYS *");
@@ -258,10 +258,46 @@ fn a_command_stands_beside_others_and_finds_what_loading_stored() {
     let more = "--mix get:1,hset:1,command:2 --verify --load --records 500 -d 4";
     let result = command(&server, "STRLEN __key__", more).expect(0).json();
     assert_eq!(result.count("load/stored"), 1_500, "plain records, hashes, and those of the command");
-    assert!(result.count("ops/command/completed") > 800 && result.count("verify/checked") > 300);
-    let own = result.count("ops/command/outcomes/number");
-    assert_eq!(own, result.count("ops/command/completed"), "the length is a number");
+    assert!(result.count("ops/strlen/completed") > 800 && result.count("verify/checked") > 300);
+    let own = result.count("ops/strlen/outcomes/number");
+    assert_eq!(own, result.count("ops/strlen/completed"), "the length is a number");
     assert_eq!(result.count("totals/errors"), 0);
+}
+
+#[test]
+fn commands_are_operations_of_their_own_with_hits_where_replies_tell_them() {
+    let server = Redis::start(&[]);
+    let words = format!("run -s {} --protocol resp3 --records 100 -c 50 -d 4 -v", server.name());
+    let run = |more: &[&str]| {
+        let words = words.split_whitespace().chain(more.iter().copied()).collect::<Vec<_>>();
+        crate::common::Running::start_words(&words).end().expect(0)
+    };
+    let push = ["-n", "2000", "--command", "push=RPUSH __key__ __int:1-9__:__seq__"];
+    let range = ["--command", "LRANGE __key__ 0 9", "--command", "LRANGE __key2__:none 0 9"];
+    let ended =
+        run(&[&push[..], &range, &["--mix", "push:2,lrange:1,lrange-2:1,get:1", "--mix-order", "turns"]]
+            .concat());
+    let result = ended.json();
+    // Each of the 50 clients asks 40 requests, which are eight rounds.
+    let counted = server.counted();
+    for (name, requests) in [("push", 800), ("lrange", 400), ("lrange-2", 400), ("get", 400)] {
+        assert_eq!(result.count(&format!("ops/{name}/completed")), requests, "{name}");
+        assert!(ended.text.contains(name), "{}", ended.text);
+    }
+    assert_eq!((counted.get("rpush"), counted.get("lrange")), (Some(&800), Some(&800)));
+    assert_eq!(result.count("ops/push/hits") + result.count("ops/push/misses"), 0, "RPUSH does not tell");
+    let looked_up = result.count("ops/lrange/hits") + result.count("ops/lrange/misses");
+    assert!(looked_up == 400 && result.count("ops/lrange/hits") > 200, "{looked_up}");
+    assert_eq!(result.count("ops/lrange-2/misses"), 400, "no such key is stored");
+    let stats = server.say("INFO stats");
+    let stat = |name: &str| {
+        let line = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|count| count.parse::<u64>().ok()).expect("the server counts it")
+    };
+    let own = |what: &str| {
+        ["lrange", "lrange-2", "get"].map(|op| result.count(&format!("ops/{op}/{what}"))).iter().sum::<u64>()
+    };
+    assert_eq!((own("hits"), own("misses")), (stat("keyspace_hits"), stat("keyspace_misses")));
 }
 
 #[test]
@@ -269,16 +305,16 @@ fn errors_of_a_command_are_counted_with_the_servers_words() {
     let server = Redis::start(&[]);
     let ended = command(&server, "BLUBB __key__", "--records 10").expect(1);
     let result = ended.json();
-    assert_eq!(result.count("ops/command/errors/protocol"), 2_000);
+    assert_eq!(result.count("ops/blubb/errors/protocol"), 2_000);
     assert!(ended.text.contains("ERR unknown command 'BLUBB'"), "{}", ended.text);
     let server = Redis::start(&[]);
     command(&server, "SADD __key__ x", "--records 10").expect(0);
     let more = "--records 10 --mix command:1,version:2 --popularity sequential";
-    let ended = command(&server, "INCR __key__", more).expect(0);
+    let ended = command(&server, "own=INCR __key__", more).expect(0);
     let result = ended.json();
-    let asked = result.count("ops/command/requests");
+    let asked = result.count("ops/own/requests");
     assert!(asked > 500, "{asked}");
-    assert_eq!(result.count("ops/command/errors/client"), asked);
+    assert_eq!(result.count("ops/own/errors/client"), asked);
     assert!(ended.text.contains("WRONGTYPE"), "{}", ended.text);
 }
 

@@ -120,7 +120,8 @@ impl Document {
     fn has_other_outcomes(&self, share: f64) -> FailOnAnswer {
         let others = self.other_outcomes();
         let other: u64 = others.iter().map(OtherOutcomes::all).sum();
-        let ended: u64 = self.ops.iter().filter(|(name, _)| !reads(name)).map(|(_, op)| op.completed).sum();
+        let ended: u64 =
+            self.ops.iter().filter(|(name, op)| !reads(name, op)).map(|(_, op)| op.completed).sum();
         if self.totals.completed == 0 {
             return FailOnAnswer::Unknown(Undetermined::NothingCompleted);
         }

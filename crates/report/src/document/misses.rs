@@ -34,7 +34,7 @@ pub(super) fn are_unexpected(
 
 /// Keys that reads missed.
 pub(super) fn missed(ops: &OpsResult) -> u64 {
-    ops.iter().filter(|(name, _)| reads(name)).map(|(_, op)| op.misses).sum()
+    ops.iter().filter(|(name, op)| reads(name, op)).map(|(_, op)| op.misses).sum()
 }
 
 impl Document {
@@ -76,7 +76,7 @@ impl Document {
             return cache.misses(&other);
         }
         let sum = |of: fn(&OpResult) -> u64| {
-            self.ops.iter().filter(|(name, _)| reads(name)).map(|(_, op)| of(op)).sum::<u64>()
+            self.ops.iter().filter(|(name, op)| reads(name, op)).map(|(_, op)| of(op)).sum::<u64>()
         };
         let (found, missed) = (sum(|op| op.hits), sum(|op| op.misses));
         let is_much = missed as f64 > MISSES_SHARE * (found + missed) as f64;

@@ -142,7 +142,7 @@ pub struct Document {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected: Option<String>,
     /// Plan of the run, with its seeds and without its labels. Saved alone, it can be given to `--plan`, unless
-    /// its `command` has `***` in place of passwords or, with `--anonymous`, of arguments.
+    /// its `commands` have `***` in place of passwords or, with `--anonymous`, of arguments.
     #[cfg_attr(feature = "schema", schemars(with = "crate::schema::AnyPlan"))]
     pub plan: Plan,
     /// Names and values that the user gave the run; empty where there are none.

@@ -201,9 +201,9 @@ impl OpResult {
     }
 }
 
-/// Whether an operation of this name looks keys up, so that it has hits and misses.
-pub fn reads(name: &str) -> bool {
-    Verb::ALL.iter().any(|verb| verb.name() == name && verb.reads())
+/// Whether an operation of this name looks keys up, so that it has hits and misses. Of a command of the user, the replies show it.
+pub fn reads(name: &str, op: &OpResult) -> bool {
+    Verb::from_name(name).is_some_and(Verb::reads) || op.hits > 0 || op.misses > 0
 }
 
 /// Operations, as the plan calls them, in the order of reports.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::example::{Run, evidence, outage, sample};
 use crate::json;
-use pummel_logic::plan::{Goal, TlsOptions, TransmitSampling};
+use pummel_logic::plan::{Command, Goal, TlsOptions, TransmitSampling};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
 use pummel_logic::workload::verify::check::Damage;
@@ -128,7 +128,7 @@ fn what_is_no_result_is_told_what_it_is() {
 
 #[test]
 fn a_plan_is_told_as_a_plan() {
-    let plan = Plan { command: Some("LPUSH __key__ __value__".to_owned()), ..Plan::default() };
+    let plan = Plan { commands: vec![Command::unnamed("LPUSH __key__ __value__")], ..Plan::default() };
     for plan in [plan, Plan::default()] {
         let (json, toml) = (serde_json::to_vec(&plan).unwrap(), toml::to_string(&plan).unwrap().into_bytes());
         for text in [json, toml] {

@@ -41,7 +41,7 @@ pub fn unanswered(document: &Document) -> u64 {
 
 /// Keys that reads found, and those that they looked for.
 pub fn looked_up(document: &Document) -> (u64, u64) {
-    let reading = document.ops.iter().filter(|(name, _)| reads(name));
+    let reading = document.ops.iter().filter(|(name, op)| reads(name, op));
     reading.fold((0, 0), |(found, keys), (_, op)| (found + op.hits, keys + op.hits + op.misses))
 }
 

@@ -94,7 +94,7 @@ fn requests(document: &Document) -> Markup {
             grouped(op.requests),
             grouped(op.completed),
             number(rate),
-            if reads(name) || name == "all" { share } else { "-".to_owned() },
+            if reads(name, op) || name == "all" { share } else { "-".to_owned() },
             grouped(op.failed()),
             grouped(op.unfinished),
             grouped(op.unsent),
@@ -129,7 +129,7 @@ fn requests(document: &Document) -> Markup {
 fn cache(document: &Document) -> Markup {
     let Some(all) = &document.cache else { return Markup::default() };
     let looked_up = |ops: &OpsResult, of: fn(&OpResult) -> u64| {
-        ops.iter().filter(|(name, _)| reads(name)).map(|(_, op)| of(op)).sum::<u64>()
+        ops.iter().filter(|(name, op)| reads(name, op)).map(|(_, op)| of(op)).sum::<u64>()
     };
     let row = |first: [String; 2], ops: &OpsResult, cache: &CacheResult| {
         let (hits, misses) = (looked_up(ops, |op| op.hits), looked_up(ops, |op| op.misses));

@@ -13,7 +13,7 @@ use crate::repetition::Repetition;
 use crate::run_figures::tests::run_at;
 use crate::stored;
 use crate::stored::ResultDocument;
-use pummel_logic::plan::{Clock, FailOn, Goal};
+use pummel_logic::plan::{Clock, Command, FailOn, Goal};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::{MILLISECOND, SECOND};
 use pummel_logic::workload::cache_counts::CacheCounts;
@@ -666,7 +666,7 @@ fn an_anonymous_page_does_not_say_that_its_plan_repeats_the_run() {
 #[test]
 fn a_page_has_no_password_of_its_command_and_does_not_say_that_its_plan_repeats_the_run() {
     let mut document = long_run(4);
-    document.plan.command = Some("AUTH u SECRET".to_owned());
+    document.plan.commands = vec![Command::unnamed("AUTH u SECRET")];
     document.plan = document.plan.told();
     let page = body(&render(&document));
     assert!(page.contains("AUTH u ***") && !page.contains("SECRET"), "{page}");

@@ -44,6 +44,10 @@ pub(crate) enum Form {
     Names,
     /// Operations and their weights.
     Operations,
+    /// Commands of the user with their names.
+    Commands,
+    /// The way in which operations are chosen: turns where it is true.
+    Turns,
     /// Most requests that a client has outstanding.
     Depth,
     /// The process of arrivals.
@@ -213,6 +217,10 @@ impl Form {
             Form::Operations => listed(value, |operation| {
                 format!("{}:{}", value_words(&operation[0]), value_words(&operation[1]))
             })?,
+            Form::Commands => listed(value, |command| {
+                format!("{}={}", value_words(&command["name"]), value_words(&command["template"]))
+            })?,
+            Form::Turns => (if value == &Value::Bool(true) { "turns" } else { "drawn" }).to_owned(),
             Form::Depth => value_words(value.get("limit")?),
             Form::Arrivals => read::<Arrivals>(value)?.to_string(),
             Form::Goals => listed(value, |goal| {

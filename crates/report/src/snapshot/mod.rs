@@ -110,7 +110,7 @@ pub struct Snapshot {
     /// run they are known at its end.
     pub backends: Vec<&'static str>,
     /// The requests of all measured phases, by the word of their operation; empty unless they are asked for.
-    pub ops: BTreeMap<&'static str, OpTotals>,
+    pub ops: BTreeMap<String, OpTotals>,
     /// Everything that only adds up in the measured phases, beside the requests.
     pub counters: Counters,
     /// The turns that belong to the run under way.
@@ -187,7 +187,7 @@ pub struct PlanFacts {
     /// The clients, where their requests are due at times that no reply changes, and all of them are in this view.
     pub open: Option<OpenLoop>,
     /// The operations of the measured mix and their weights.
-    pub mix: Vec<(&'static str, f64)>,
+    pub mix: Vec<(String, f64)>,
     /// Length of the measured phases, in nanoseconds; `None` where no time ends them.
     pub measured_ns: Option<Nanos>,
     /// The goals.
@@ -297,7 +297,7 @@ impl Stage {
 #[derive(Clone, Debug)]
 pub struct SoFar {
     /// By operation: its word, its counts, and the figures of its times by [`Span`].
-    pub ops: Vec<(&'static str, Counts, [Figures; Span::COUNT])>,
+    pub ops: Vec<(String, Counts, [Figures; Span::COUNT])>,
     /// All operations together.
     pub counts: Counts,
     /// The times of all operations together, by [`Span`].
@@ -329,7 +329,7 @@ impl SoFar {
         let all = ops.all();
         let figures = Figures::of_op(&all, measured.timeout_ns);
         let of = |(verb, op): (Verb, &OpRecord)| {
-            (plan.name_of(verb), op.counts, Figures::of_op(op, measured.timeout_ns))
+            (plan.name_of(verb).to_owned(), op.counts, Figures::of_op(op, measured.timeout_ns))
         };
         let case = Case::of(measured, plan, &all);
         let trust = Trust::of(&case, &figures, &ops);
@@ -396,7 +396,7 @@ pub struct RunResult {
     /// Whether the generator set the rate of the last run.
     pub generator_limited: bool,
     /// Quantiles of the last run that are known: operation, span, name of the quantile as a number from 0 to 1, nanoseconds.
-    pub quantiles: Vec<(&'static str, Span, f64, Nanos)>,
+    pub quantiles: Vec<(String, Span, f64, Nanos)>,
     /// The goals of the last run, and whether each was met; goals that are undecided are left out.
     pub goals: Vec<(String, bool)>,
     /// Members of the last run: name, greatest error of its clock in nanoseconds, whether it was lost.
@@ -545,7 +545,7 @@ impl Snapshot {
     fn add_ops(&mut self, plan: &Plan, interval: &mut Interval) {
         for recorder in &mut interval.groups {
             for (verb, op) in recorder.ops().iter() {
-                let totals = self.ops.entry(plan.name_of(verb)).or_default();
+                let totals = self.ops.entry(plan.name_of(verb).to_owned()).or_default();
                 totals.counts.merge(&op.counts);
                 for span in Span::ALL {
                     totals.times[span as usize].add(op.times.of(span));
@@ -805,13 +805,13 @@ impl Snapshot {
 }
 
 /// The quantiles of a run that are known, for each operation.
-fn known_quantiles(plan: &Plan, summary: &Summary) -> Vec<(&'static str, Span, f64, Nanos)> {
+fn known_quantiles(plan: &Plan, summary: &Summary) -> Vec<(String, Span, f64, Nanos)> {
     let mut known = Vec::new();
     for (verb, totals) in &summary.ops {
         for span in Span::ALL {
             for (place, (_, quantile)) in QUANTILES.iter().enumerate() {
                 if let Some(ns) = totals.figures[span as usize].quantiles[place].known() {
-                    known.push((plan.name_of(*verb), span, *quantile, ns));
+                    known.push((plan.name_of(*verb).to_owned(), span, *quantile, ns));
                 }
             }
         }
@@ -876,7 +876,7 @@ impl PlanFacts {
             changing,
             // Of a share it is not known which of its requests are due.
             open: OpenLoop::of(plan).filter(|_| share.is_none()),
-            mix: mix.into_iter().map(|(verb, weight)| (plan.name_of(verb), weight)).collect(),
+            mix: mix.into_iter().map(|(verb, weight)| (plan.name_of(verb).to_owned(), weight)).collect(),
             // The longest time of a measurement that ends when enough is known is no length.
             measured_ns: match plan.adaptive.until {
                 None => recorded.map(|phase| phase.stop.time_ns).sum(),

@@ -46,8 +46,8 @@ pub(super) fn heading(page: &mut Page, document: &Document) {
     if !plan.changes.events.is_empty() {
         page.field("Events", &event_words(&plan.changes.events));
     }
-    if let Some(command) = &plan.command {
-        page.field("Command", command);
+    for command in &plan.commands {
+        page.field("Command", &format!("{}: {}", command.name, command.template));
     }
     if !document.labels.is_empty() {
         page.field("Labels", &labels_text(&document.labels));

@@ -35,7 +35,7 @@ pub(super) fn hits(page: &mut Page, document: &Document) {
 
 /// The share of hits, and the share that follows from the keys that are not records; `None` if nothing was read.
 fn share(document: &Document, mix: &Mix) -> Option<String> {
-    let ops = || document.ops.iter().filter(|(name, _)| reads(name));
+    let ops = || document.ops.iter().filter(|(name, op)| reads(name, op));
     let sum = |of: fn(&OpResult) -> u64| ops().map(|(_, op)| of(op)).sum::<u64>();
     let (found, missed) = (sum(|op| op.hits), sum(|op| op.misses));
     if found + missed == 0 {

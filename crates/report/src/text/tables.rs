@@ -16,7 +16,7 @@ fn count_rows(ops: &OpsResult, totals: &RequestTotals, measured_s: f64) -> Vec<V
         ["", "due", "completed", "per second", "hits", "misses", "hit %", "errors", "unfinished", "unsent"];
     let mut rows = vec![names.map(str::to_owned).to_vec()];
     for (name, op) in ops.iter() {
-        rows.push(count_row(name, op, reads(name), measured_s));
+        rows.push(count_row(name, op, reads(name, op), measured_s));
     }
     if ops.iter().len() != 1 {
         let sum = |of: fn(&OpResult) -> u64| ops.iter().map(|(_, op)| of(op)).sum();
@@ -30,7 +30,7 @@ fn count_rows(ops: &OpsResult, totals: &RequestTotals, measured_s: f64) -> Vec<V
             unsent: totals.unsent,
             ..OpResult::default()
         };
-        rows.push(count_row("all", &all, ops.iter().any(|(name, _)| reads(name)), measured_s));
+        rows.push(count_row("all", &all, ops.iter().any(|(name, op)| reads(name, op)), measured_s));
     }
     rows
 }

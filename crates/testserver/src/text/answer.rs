@@ -110,6 +110,7 @@ fn word_of(outcome: Outcome) -> &'static str {
         | Outcome::Stale
         | Outcome::Win
         | Outcome::Recaching
+        | Outcome::Found { .. }
         | Outcome::Error(_) => {
             unreachable!("the store does not answer a change with {outcome:?}")
         }

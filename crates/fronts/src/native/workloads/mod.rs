@@ -18,7 +18,7 @@ use crate::job::{FrontInputs, UsageError};
 use crate::native::options::{DataArgs, List, LoadArgs, MixArgs, RunArgs, TypedChurn};
 use crate::native::typed_rate::TypedRate;
 use crate::native::{Typed, options};
-use crate::values::{UnreadDist, UnreadPopularity};
+use crate::values::{Operation, UnreadDist, UnreadPopularity};
 
 /// The option that names a workload.
 const FLAG: &str = "--workload";
@@ -120,13 +120,18 @@ impl Typed<RunArgs> {
 
     fn fill_mix(&self, profile: &Profile, mix: &mut MixArgs) {
         if !self.has("--mix") && !self.has("--command") {
-            mix.mix = Some(List(profile.mix.clone()));
+            let ops = profile.mix.iter().map(|(verb, weight)| (Operation::Verb(*verb), *weight));
+            mix.mix = Some(List(ops.collect()));
         }
         if !self.has("--popularity") {
             mix.popularity = UnreadPopularity::Ready(profile.popularity.clone());
         }
         // A mix of one's own may read nothing.
-        let verbs: Vec<Verb> = mix.mix.iter().flat_map(|ops| &ops.0).map(|(verb, _)| *verb).collect();
+        let verb = |(operation, _): &(Operation, f64)| match operation {
+            Operation::Verb(verb) => Some(*verb),
+            Operation::Named(_) => None,
+        };
+        let verbs: Vec<Verb> = mix.mix.iter().flat_map(|ops| &ops.0).filter_map(verb).collect();
         let reads = verbs.iter().any(|verb| verb.reads() && *verb != Verb::Hget);
         if !self.has("--fresh") && reads {
             mix.fresh = profile.fresh;

@@ -5,6 +5,7 @@
 mod audit;
 mod changes;
 mod clients;
+mod commands;
 mod datagrams;
 mod field;
 mod invalid;

@@ -1,17 +1,20 @@
 //! Checks that requests can be drawn from the mixes, and that the protocol can say each of them.
 
+use super::commands;
 use super::field::Field;
 use super::invalid::{HOUR, Invalid, refuse, refuse_if, span, within};
 use super::records::{EXPIRY_MAX_S, has_keys_beyond_the_load, longest_key};
 use crate::dist::Dist;
 use crate::plan::{Fill, Mix, POPULARITIES, Plan, Popularity, Protocol, ServerFamily, Work};
 use crate::protocol::Verb;
-use crate::protocol::resp::template::Template;
 use crate::time::typed_time;
 use crate::workload::key::{DIGITS, KEY_MAX_BYTES, tag_bytes};
 
 /// Most keys of one read, and of one mset.
 const MULTIGET_MAX: u64 = 1_000;
+
+/// Most requests of one operation in a round of turns.
+const TURN_MAX: f64 = 1e6;
 
 /// Operations that work on records that are fields of hashes.
 const FIELD_VERBS: [Verb; 5] = [Verb::Get, Verb::Hget, Verb::Set, Verb::Hset, Verb::Delete];
@@ -31,6 +34,12 @@ pub fn mix(index: usize, mix: &Mix) -> Result<(), Invalid> {
         refuse_if(!is_weight, path, value, "expected finite weights above 0")?;
         let expected = "each operation is accepted once";
         refuse_if(mix.ops[..place].iter().any(|&(other, _)| other == verb), path, verb.name(), expected)?;
+    }
+    let is_whole = |weight: f64| weight.fract() == 0.0 && weight <= TURN_MAX;
+    let odd = mix.ops.iter().find(|(_, weight)| mix.in_turns && !is_whole(*weight));
+    if let Some((verb, weight)) = odd {
+        let expected = "expected whole weights up to 1000000 where the operations take turns";
+        return refuse(path, format!("{}:{weight}", verb.name()), expected);
     }
     let total: f64 = mix.ops.iter().map(|&(_, weight)| weight).sum();
     refuse_if(!total.is_finite(), path, total, "expected finite weights above 0")?;
@@ -138,7 +147,7 @@ pub fn unstored_keys_fit(plan: &Plan) -> Result<(), Invalid> {
 /// Refuses operations that the protocol does not have. A command that does not fit is refused by the check of its own
 /// option.
 pub fn verbs_fit(plan: &Plan) -> Result<(), Invalid> {
-    let says_itself = |verb| verb == Verb::Command && plan.command.is_some();
+    let says_itself = |verb: Verb| verb.command().is_some_and(|place| place < plan.commands.len());
     let row = plan.protocol.row();
     let unfit = |verb: Verb| !row.verbs.contains(&verb);
     let mut verbs = plan.mixes().flat_map(|(index, mix)| mix.ops.iter().map(move |&(verb, _)| (index, verb)));
@@ -291,34 +300,12 @@ pub fn resp_fits(plan: &Plan) -> Result<(), Invalid> {
         let expected = "accepted only with --protocol resp3, which has messages that no request asked for";
         return refuse(Field::Tracking, tracking.name(), expected);
     }
-    command(plan)?;
+    commands::fit(plan)?;
     let loads = |work: &Work| matches!(work, Work::Load(load) if load.hashes || load.commands);
     let loading = plan.phases.iter().position(|phase| loads(&phase.work));
     if let Some(index) = loading.filter(|_| !plan.protocol.is_resp()) {
-        let expected = "hget, hset and command are accepted only with --protocol resp2 or resp3";
+        let expected = "hget, hset and commands are accepted only with --protocol resp2 or resp3";
         return refuse(Field::Load.of(index), "hashes or commands", expected);
     }
     Ok(())
-}
-
-fn command(plan: &Plan) -> Result<(), Invalid> {
-    let asking =
-        plan.mixes().find(|(_, mix)| mix.any_op(|verb| verb == Verb::Command)).map(|(index, _)| index);
-    let path = Field::Command;
-    match (&plan.command, asking) {
-        (None, Some(index)) => {
-            let expected = "command is accepted only with --command, which says what it is";
-            refuse(Field::Operations.of(index), "command", expected)
-        }
-        (None, None) => Ok(()),
-        (Some(text), _) if !plan.protocol.is_resp() => {
-            refuse(path, text, "it is accepted only with --protocol resp2 or resp3")
-        }
-        (Some(text), None) => refuse(path, text, "it is accepted only with command in --mix"),
-        (Some(text), Some(_)) => Template::parse(text).map(|_| ()).or_else(|error| {
-            let expected =
-                format!("{error}; a command such as 'ZADD __key__ __number__ __value__' is accepted");
-            refuse(path, text, expected)
-        }),
-    }
 }

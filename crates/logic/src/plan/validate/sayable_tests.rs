@@ -1,7 +1,5 @@
 //! Plans with requests that a codec would refuse are refused, and every request of any other plan is one that is written.
 
-use std::sync::Arc;
-
 use super::*;
 use crate::client::{Action, Client, PhaseAssignment};
 use crate::connection::inflight::{Origin, Ticket};
@@ -9,11 +7,10 @@ use crate::connection::outbox::Outbox;
 use crate::connection::session::{Answer, Item, Stamp};
 use crate::dist::Dist;
 use crate::plan::{
-    Arrivals, CodecOptions, Data, Event, EventKind, Fill, FlashCrowd, Group, HotKey, KeyChurn, KeyStyle,
-    Load, Mix, Part, Phase, Popularity, Protocol, RankRange, Stop, Style, TracePace, TraceReplay, ValueStyle,
-    WithCodec, Work, share,
+    Arrivals, CodecOptions, Command, Data, Event, EventKind, Fill, FlashCrowd, Group, HotKey, KeyChurn,
+    KeyStyle, Load, Mix, Part, Phase, Popularity, Protocol, RankRange, Stop, Style, TracePace, TraceReplay,
+    ValueStyle, WithCodec, Work, share,
 };
-use crate::protocol::resp::template::Template;
 use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use crate::protocol::{Codec, MetaAsk, Op, Outcome, Verb};
 use crate::rng::{Stream, StreamOwner, below};
@@ -346,10 +343,11 @@ fn drawn_plan(number: u64) -> Plan {
         commands: asks(&[Verb::Command]),
         ..Load::default()
     };
-    let command = asks(&[Verb::Command]).then(|| "ZADD __key__ __number__ __value__".to_owned());
+    let zadd = || Command::unnamed("ZADD __key__ __number:9__ __value__:__key2__");
+    let commands = asks(&[Verb::Command]).then(zadd).into_iter().collect();
     let op = mix.ops[0];
     let data = drawn_data(protocol, is_udp, &mut draws);
-    let mut plan = Plan { protocol, command, data, seed: number, ..measuring(mix) };
+    let mut plan = Plan { protocol, commands, data, seed: number, ..measuring(mix) };
     if is_udp {
         plan.transport = Transport::Udp;
     }
@@ -384,6 +382,7 @@ impl WithCodec for Asking<'_> {
         let values = ValueMaker::new(&plan.data).expect("values were checked");
         let mut maker = RequestMaker::new(RequestInputs {
             bare_counters: plan.protocol.is_resp(),
+            commands: (Command::templates(&plan.commands).expect("they were read").unwrap_or_default(), 0),
             ..RequestInputs::new(keys, values, &plan.data, 1, RunMark::new(7))
         });
         let mut client = Client::new(0, 0, 0, None);
@@ -477,9 +476,8 @@ fn every_request_of_a_plan_that_is_not_refused_is_one_that_its_protocol_can_say(
             refused += 1;
             continue;
         };
-        let template = |text: &str| Arc::new(Template::parse(text).expect("the command was read"));
         let options = CodecOptions {
-            template: plan.command.as_deref().map(template),
+            commands: Command::templates(&plan.commands).expect("the command was read"),
             field_bytes: plan.data.style.field_bytes.unwrap_or(0),
             ..CodecOptions::default()
         };

@@ -8,12 +8,11 @@ use crate::client::route::Router;
 use crate::dist::Dist;
 use crate::plan::share;
 use crate::plan::{
-    Arrivals, ChurningClients, Clock, Delete, Depth, Gap, Goal, Group, Lengths, Load, Login, Mix, Pause,
-    Phase, Pool, Popularity, Protocol, Replay, Replication, Route, Sequence, Spawns, Stop, TlsOptions,
+    Arrivals, ChurningClients, Clock, Command, Delete, Depth, Gap, Goal, Group, Lengths, Load, Login, Mix,
+    Pause, Phase, Pool, Popularity, Protocol, Replay, Replication, Route, Sequence, Spawns, Stop, TlsOptions,
     TransmitSampling, Window, Work,
 };
 use crate::protocol::Verb;
-use crate::protocol::resp::template::Template;
 use crate::rng::StreamOwner;
 use crate::workload::key::KeyMaker;
 use crate::workload::request::{RequestInputs, RequestMaker};
@@ -96,11 +95,11 @@ fn windowed() -> Plan {
 
 fn of_resp() -> Plan {
     let mix = Mix { multiset: 4, ..Mix::of(&[(Verb::Command, 1.0), (Verb::Mset, 1.0)]) };
-    let command = Some("ZADD __key__ __number__ __value__".to_owned());
+    let commands = vec![Command::unnamed("ZADD __key__ __number__ __value__")];
     Plan {
         protocol: Protocol::Resp3,
         database: 3,
-        command,
+        commands,
         ..Plan::measuring(Work::Mix(mix), for_a_second())
     }
 }
@@ -285,16 +284,16 @@ fn what_is_wrong_is_named_by_its_path() {
         }),
         (mixed(), "phases[1].work.mix.multiget", |plan| mix_of(plan).multiget = 1_001),
         (of_resp(), "data.expiry_s", |plan| {
-            (plan.command, plan.data.style.field_bytes) = (None, Some(4));
+            (plan.commands, plan.data.style.field_bytes) = (Vec::new(), Some(4));
             *mix_of(plan) = Mix::of(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]);
             plan.data.expiry_s = Dist::Fixed(60.0);
         }),
         (of_resp(), "phases[0].work.mix.ops", |plan| {
-            (plan.command, plan.data.style.field_bytes) = (None, Some(4));
+            (plan.commands, plan.data.style.field_bytes) = (Vec::new(), Some(4));
             mix_of(plan).ops = vec![(Verb::Incr, 1.0), (Verb::Mset, 1.0)];
         }),
         (of_resp(), "phases[0].work.mix.multiget", |plan| {
-            (plan.command, plan.data.style.field_bytes) = (None, Some(4));
+            (plan.commands, plan.data.style.field_bytes) = (Vec::new(), Some(4));
             *mix_of(plan) = Mix { multiget: 2, ..Mix::of(&[(Verb::Get, 1.0)]) };
         }),
         (windowed(), "phases[0].work.window", |plan| window_of(plan).pool.sockets = 65_535),
@@ -390,9 +389,7 @@ fn build(plan: &ValidPlan) {
     if let Some(Spawns::Open { arrivals, rate }) = churn.map(|churn| &churn.spawns) {
         Pace::new(arrivals, *rate, 1).schedule(StreamOwner { client: 0, ..place }).next();
     }
-    if let Some(command) = &plan.command {
-        Template::parse(command).expect("the command was read");
-    }
+    let _ = Command::templates(&plan.commands).expect("the commands were read");
     let router = Router::new(plan.route, &plan.servers).in_blocks(group.policy.block.into());
     assert!(!router.servers_of(clients - 1).is_empty());
     let keys = KeyMaker::new(&plan.data).expect("keys were checked");

@@ -93,7 +93,6 @@ pub(super) fn push_read(head: RequestHeader, key: &[u8], expiry_s: i64, out: &mu
 #[inline]
 fn opcode_of(op: &Op<'_>) -> Result<u8, Refused> {
     Ok(match (op.verb, op.noreply) {
-        (Verb::Hget | Verb::Hset | Verb::Mset | Verb::Command, _) => return Err(NOT_MEMCACHED),
         (Verb::Get | Verb::Gets, false) => opcode::GET,
         (Verb::Gat | Verb::Gats, false) => opcode::GAT,
         (Verb::Set | Verb::Cas, false) => opcode::SET,
@@ -117,6 +116,7 @@ fn opcode_of(op: &Op<'_>) -> Result<u8, Refused> {
         (Verb::Touch, true) => return Err(Refused("touch has no quiet form in the binary protocol")),
         (Verb::Version, true) => return Err(Refused("version cannot be asked for without a reply")),
         (_, true) => return Err(Refused("a read cannot go without a reply")),
+        _ => return Err(NOT_MEMCACHED),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::command_table::Tells;
 use crate::protocol::{Keys, lines};
 
 /// The reply that is expected to a request, by the command that was sent.
@@ -25,6 +26,29 @@ pub(super) enum ExpectedReply {
     Pong,
     /// A command with a reply of any form.
     Any,
+    /// A command whose reply says whether what it asked for was there.
+    LookedUp(LookedUp),
+}
+
+/// What the reply of a command says of what it looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LookedUp {
+    pub(super) tells: Tells,
+    /// Number of keys that the command names.
+    pub(super) keys: u16,
+}
+
+/// What of a list was found so far, where each of its elements stands for one that was looked up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// Zeros stand for what was not found, beside nulls.
+    pub(super) zero_is_none: bool,
+    /// Elements of the list that were received.
+    pub(super) passed: u16,
+    /// Those of them that were found.
+    pub(super) hits: u16,
+    /// Values within the current element, or before it, that are still to be received.
+    pub(super) inner: u64,
 }
 
 /// The state that only connections with multi-gets or errors in strings need.
@@ -42,6 +66,8 @@ pub(super) struct UncommonReplies {
     pub(super) found: bool,
     /// Whether the next value that is dropped is the name of a push message.
     pub(super) names_push: bool,
+    /// What of the list that is being dropped was found; `None` where its elements are not counted.
+    pub(super) found_of_list: Option<Found>,
     /// The message of an error that is sent as a string, or the name of a push message.
     pub(super) words: Vec<u8>,
 }

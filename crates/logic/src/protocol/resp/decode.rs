@@ -2,8 +2,9 @@
 
 use std::mem;
 
-use super::asked::ExpectedReply;
-use super::reply::{self, ValueHead};
+use super::asked::{ExpectedReply, Found, LookedUp};
+use super::command_table::Tells;
+use super::reply::{self, StatusWord, ValueHead};
 use super::{Meaning, Passing, Resp, RespPosition, StringEnd};
 use crate::protocol::lines::Line;
 use crate::protocol::sized_value::ValuePosition;
@@ -26,8 +27,11 @@ impl<const VERSION: u8> Resp<VERSION> {
         if let ValueHead::Attribute(values) = head {
             self.skip = self.skip.checked_add(values).ok_or(TOO_MANY)?;
             if let Some(uncommon) = &mut self.uncommon {
-                // The next string is the attribute's, and no name.
+                // The next string is the attribute's, and no name and no element.
                 uncommon.names_push = false;
+                if let Some(found) = &mut uncommon.found_of_list {
+                    found.inner = found.inner.saturating_add(values);
+                }
             }
             return Ok(Meaning::Nothing);
         }
@@ -53,19 +57,20 @@ impl<const VERSION: u8> Resp<VERSION> {
         let outcome = match (kind, head) {
             (_, ValueHead::Error(fault)) => return Ok(self.fails(fault)),
             (_, ValueHead::ErrorString(size)) => return Ok(self.begin_string(size, Passing::Words)),
+            (ExpectedReply::LookedUp(asked), head) => return Ok(self.looked_up(asked, head)),
             (ExpectedReply::Value, ValueHead::String(size)) => {
                 return Ok(self.begin_string(size, Passing::Whole));
             }
             (ExpectedReply::Value, ValueHead::Null) => Outcome::Miss,
             (ExpectedReply::Values, ValueHead::Array(values)) => return self.begin_read(values),
-            (ExpectedReply::Stored, ValueHead::Status(true)) => Outcome::Stored,
+            (ExpectedReply::Stored, ValueHead::Status(StatusWord::Ok)) => Outcome::Stored,
             (ExpectedReply::Stored, ValueHead::Null) => Outcome::NotStored,
             (ExpectedReply::Grown, ValueHead::Integer(_)) => Outcome::Stored,
             (ExpectedReply::Removed, ValueHead::Integer(count)) if count > 0 => Outcome::Deleted,
             (ExpectedReply::Touched, ValueHead::Integer(count)) if count > 0 => Outcome::Touched,
             (ExpectedReply::Removed | ExpectedReply::Touched, ValueHead::Integer(_)) => Outcome::NotFound,
             (ExpectedReply::Counted | ExpectedReply::Any, ValueHead::Integer(number)) => number_of(number),
-            (ExpectedReply::Pong, ValueHead::Status(false)) => Outcome::Ok,
+            (ExpectedReply::Pong, ValueHead::Status(StatusWord::None | StatusWord::Other)) => Outcome::Ok,
             (ExpectedReply::Any, ValueHead::Null) => Outcome::NotFound,
             (
                 ExpectedReply::Any,
@@ -83,6 +88,46 @@ impl<const VERSION: u8> Resp<VERSION> {
         };
         self.asked.pop_front();
         Ok(Meaning::Reply(outcome))
+    }
+
+    /// Handles the value that answers a command whose reply says what was found.
+    #[inline(never)]
+    fn looked_up(&mut self, asked: LookedUp, head: ValueHead) -> Meaning {
+        let is_empty = matches!(head, ValueHead::Null | ValueHead::Array(0) | ValueHead::Group(0));
+        let was_there = match (asked.tells, head) {
+            (Tells::Nothing, _) => !is_empty,
+            (Tells::NotNothing, _) => is_empty,
+            (Tells::Zero, ValueHead::Integer(number)) => number != 0,
+            (Tells::NotZero, ValueHead::Integer(number)) => number == 0,
+            (Tells::MinusTwo, ValueHead::Integer(number)) => number != -2,
+            (Tells::NoType, ValueHead::Status(word)) => word != StatusWord::None,
+            (Tells::Count, ValueHead::Integer(number)) => {
+                let hits = number.clamp(0, asked.keys.into()) as u16;
+                self.asked.pop_front();
+                return Meaning::Reply(Outcome::Found { hits, of: asked.keys });
+            }
+            _ => !matches!(head, ValueHead::Null),
+        };
+        let found = Outcome::Found { hits: was_there.into(), of: 1 };
+        match head {
+            ValueHead::Array(values @ 1..) | ValueHead::Group(values @ 1..) => {
+                (self.skip, self.ending) = (values, Some(found));
+                if matches!(asked.tells, Tells::EachNull | Tells::EachZero) {
+                    let zero_is_none = asked.tells == Tells::EachZero;
+                    self.uncommon.get_or_insert_default().found_of_list =
+                        Some(Found { zero_is_none, passed: 0, hits: 0, inner: 0 });
+                }
+                Meaning::Nothing
+            }
+            ValueHead::String(size) | ValueHead::Verbatim(size) => {
+                (self.skip, self.ending) = (1, Some(found));
+                self.begin_string(size, Passing::Dropped)
+            }
+            _ => {
+                self.asked.pop_front();
+                Meaning::Reply(found)
+            }
+        }
     }
 
     /// Begins the array that answers a multi-get.
@@ -138,7 +183,12 @@ impl<const VERSION: u8> Resp<VERSION> {
 
     /// Drops a value.
     pub(super) fn pass_over(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
-        let names_push = self.uncommon.as_mut().is_some_and(|uncommon| mem::take(&mut uncommon.names_push));
+        let names_push = self.uncommon.as_mut().is_some_and(|uncommon| {
+            if let Some(found) = &mut uncommon.found_of_list {
+                found.pass(head);
+            }
+            mem::take(&mut uncommon.names_push)
+        });
         match head {
             ValueHead::String(size) if names_push && (1..=PUSH_NAME_MAX_BYTES).contains(&size) => {
                 return Ok(self.begin_string(size, Passing::Name));
@@ -162,8 +212,9 @@ impl<const VERSION: u8> Resp<VERSION> {
             return None;
         }
         let outcome = self.ending.take()?;
+        let of_list = self.uncommon.as_mut().and_then(|uncommon| uncommon.found_of_list.take());
         self.asked.pop_front();
-        Some(outcome)
+        Some(of_list.map_or(outcome, |found| Outcome::Found { hits: found.hits, of: found.passed }))
     }
 
     /// Begins to receive a string.
@@ -229,6 +280,23 @@ impl<const VERSION: u8> Resp<VERSION> {
             _ => &[],
         };
         Step::Reply { tag: None, outcome, message }
+    }
+}
+
+impl Found {
+    /// Takes in the first line of a value of the list.
+    fn pass(&mut self, head: ValueHead) {
+        let is_inner = self.inner > 0;
+        if let ValueHead::Array(values) | ValueHead::Group(values) | ValueHead::Push(values) = head {
+            self.inner = self.inner.saturating_add(values);
+        }
+        if is_inner {
+            self.inner -= 1;
+            return;
+        }
+        let is_none = head == ValueHead::Null || self.zero_is_none && head == ValueHead::Integer(0);
+        self.passed = self.passed.saturating_add(1);
+        self.hits = self.hits.saturating_add(u16::from(!is_none));
     }
 }
 

@@ -2,10 +2,13 @@
 //! and compatible servers that correspond to memcached's verbs.
 
 mod asked;
+mod command_table;
 mod decode;
 mod encode;
+pub(crate) mod places;
 mod reply;
 pub mod template;
+mod words;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,8 +39,8 @@ pub struct Resp<const VERSION: u8> {
     asked: VecDeque<ExpectedReply>,
     /// State that only connections with multi-gets or with errors sent as strings need.
     uncommon: Option<Box<UncommonReplies>>,
-    /// The template of the command that [`Verb::Command`] sends.
-    template: Option<Arc<Template>>,
+    /// The commands of the user; [`Verb::command`] is the place of each.
+    commands: Option<Arc<Vec<Template>>>,
     /// Length in bytes of the hash field at the end of a key; 0 if keys are not split. A key is split if it is longer
     /// than this plus one byte: its last bytes are the field, the others are the key of the hash.
     field_bytes: u32,
@@ -104,7 +107,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
             lines: Lines::default(),
             asked: VecDeque::new(),
             uncommon: None,
-            template: None,
+            commands: None,
             field_bytes: 0,
             skip: 0,
             ending: None,
@@ -115,7 +118,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
     }
 
     fn renew(&self) -> Resp<VERSION> {
-        Resp { template: self.template.clone(), field_bytes: self.field_bytes, ..Resp::new() }
+        Resp { commands: self.commands.clone(), field_bytes: self.field_bytes, ..Resp::new() }
     }
 
     #[inline]
@@ -125,6 +128,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
         }
         let kind = match op.keys {
             Keys::One(key) => self.encode_one(op, key, out)?,
+            Keys::Many { .. } if op.verb.is_command() => self.encode_one(op, op.keys.key(0), out)?,
             Keys::Many { .. } | Keys::Pairs(_) => {
                 let kind = encode_many(op, out)?;
                 if kind == ExpectedReply::Values {
@@ -200,12 +204,12 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
 }
 
 impl<const VERSION: u8> Resp<VERSION> {
-    /// Creates a codec for a new connection that sends `template` for [`Verb::Command`].
-    pub fn with_template(template: Arc<Template>) -> Resp<VERSION> {
-        Resp { template: Some(template), ..Resp::new() }
+    /// Creates a codec for a new connection that sends these commands of the user.
+    pub fn with_commands(commands: Arc<Vec<Template>>) -> Resp<VERSION> {
+        Resp { commands: Some(commands), ..Resp::new() }
     }
 
-    /// Returns a codec with the same template that keeps values in hashes: of a key longer than `field_bytes` plus
+    /// Returns a codec with the same commands that keeps values in hashes: of a key longer than `field_bytes` plus
     /// one byte, the last `field_bytes` bytes are the field that is read, stored or deleted, and the others are the
     /// key of the hash. Shorter keys, and requests of several keys, are sent unchanged.
     pub fn keeping_hashes(self, field_bytes: u32) -> Resp<VERSION> {
@@ -226,6 +230,15 @@ impl<const VERSION: u8> Resp<VERSION> {
         Expect::Reply
     }
 
+    /// Appends a command of the user.
+    #[inline(never)]
+    fn encode_command_of_user(&self, op: &Op<'_>, out: &mut Outbox) -> Result<ExpectedReply, Refused> {
+        let template = op.verb.command().zip(self.commands.as_ref()).and_then(|(place, all)| all.get(place));
+        let template = template.ok_or(Refused("a command needs a template that says what it is"))?;
+        template.push(op, out)?;
+        Ok(template.looked_up().map_or(ExpectedReply::Any, ExpectedReply::LookedUp))
+    }
+
     /// Appends a request with one key or none.
     #[inline]
     fn encode_one(&self, op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<ExpectedReply, Refused> {
@@ -240,11 +253,7 @@ impl<const VERSION: u8> Resp<VERSION> {
                 Ok(ExpectedReply::Value)
             }
             Verb::Set | Verb::Add | Verb::Replace => push_set(op, key, out),
-            Verb::Command => {
-                let template = self.template.as_ref();
-                template.ok_or(Refused("a command needs a template that says what it is"))?.push(op, out)?;
-                Ok(ExpectedReply::Any)
-            }
+            verb if verb.is_command() => self.encode_command_of_user(op, out),
             _ => encode_other(op, key, out),
         }
     }

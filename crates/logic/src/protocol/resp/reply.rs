@@ -6,8 +6,8 @@ use crate::protocol::{Fault, Malformed, Outcome, Skimmed, lines};
 /// The type of a value, read from its first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueHead {
-    /// A simple string, and whether it is `OK`.
-    Status(bool),
+    /// A simple string.
+    Status(StatusWord),
     /// A simple error.
     Error(Fault),
     /// An integer number.
@@ -30,6 +30,28 @@ pub(super) enum ValueHead {
     Attribute(u64),
     /// A push message with this many values, which answers no request.
     Push(u64),
+}
+
+/// The words of simple strings that requests tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StatusWord {
+    /// `OK`.
+    Ok,
+    /// `none`, the type of a key that does not exist.
+    None,
+    /// Any other.
+    Other,
+}
+
+impl StatusWord {
+    #[inline]
+    fn of(text: &[u8]) -> StatusWord {
+        match text {
+            b"OK" => StatusWord::Ok,
+            b"none" => StatusWord::None,
+            _ => StatusWord::Other,
+        }
+    }
 }
 
 /// Whether a value that begins so is text for people or a number without end, and may be of any length.
@@ -72,7 +94,7 @@ pub(super) fn head(line: &[u8]) -> Result<ValueHead, Malformed> {
     match first {
         b'$' if rest == b"-1" => Ok(ValueHead::Null),
         b'$' => string_len(rest).map(ValueHead::String),
-        b'+' => Ok(ValueHead::Status(rest == b"OK")),
+        b'+' => Ok(ValueHead::Status(StatusWord::of(rest))),
         b':' => integer(rest).map(ValueHead::Integer).ok_or(Malformed("an integer has not 64 bits")),
         b'*' if rest == b"-1" => Ok(ValueHead::Null),
         b'*' => count(rest, 1).map(ValueHead::Array),
@@ -179,7 +201,7 @@ pub(super) fn fault(words: &[u8]) -> Fault {
 /// Whether the line of a reply says more than its outcome.
 pub(super) fn said(head: ValueHead, outcome: Outcome) -> bool {
     match (head, outcome) {
-        (ValueHead::Status(ok), _) => !ok,
+        (ValueHead::Status(word), _) => word != StatusWord::Ok,
         (ValueHead::Error(_), _) | (ValueHead::Integer(_), Outcome::Ok) => true,
         _ => false,
     }

@@ -2,48 +2,90 @@
 
 use std::fmt;
 
+use super::asked::LookedUp;
+use super::command_table::{Access, CommandRow, Tells, Wait};
 use super::encode::{push_bulk, push_bulk_number};
+pub use super::places::Wanted;
+use super::places::{Fill, Part, PlaceError, Places};
+use super::words::{self, WordsError};
 use crate::connection::outbox::Outbox;
 use crate::protocol::{Keys, Op, Refused};
+use crate::time::{MILLISECOND, Nanos, from_seconds};
 
-/// The places by the words that name them.
-const PLACES: [(&[u8], Part); 3] =
-    [(b"__key__", Part::Key), (b"__number__", Part::Number), (b"__value__", Part::Value)];
-
-/// Commands after which replies no longer come one for each request, or in another form.
-const UNSUITABLE: [&str; 9] =
-    ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "MONITOR", "SYNC", "PSYNC", "HELLO", "QUIT", "RESET"];
-
-/// Commands with keys that are reads by the flags of Redis 8 (COMMAND: `readonly`).
-#[rustfmt::skip]
-const READS: [&str; 81] = [
-    "BITCOUNT", "BITFIELD_RO", "BITPOS", "DUMP", "EVAL_RO", "EVALSHA_RO", "EXISTS", "EXPIRETIME", "FCALL_RO", "GEODIST",
-    "GEOHASH", "GEOPOS", "GEORADIUS_RO", "GEORADIUSBYMEMBER_RO", "GEOSEARCH", "GET", "GETBIT", "GETRANGE", "HEXISTS",
-    "HEXPIRETIME", "HGET", "HGETALL", "HKEYS", "HLEN", "HMGET", "HPEXPIRETIME", "HPTTL", "HRANDFIELD", "HSCAN", "HSTRLEN",
-    "HTTL", "HVALS", "LCS", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET", "PEXPIRETIME", "PFCOUNT", "PTTL", "SCARD", "SDIFF",
-    "SINTER", "SINTERCARD", "SISMEMBER", "SMEMBERS", "SMISMEMBER", "SORT_RO", "SRANDMEMBER", "SSCAN", "STRLEN", "SUBSTR",
-    "SUNION", "TOUCH", "TTL", "TYPE", "XLEN", "XPENDING", "XRANGE", "XREAD", "XREVRANGE", "ZCARD", "ZCOUNT", "ZDIFF",
-    "ZINTER", "ZINTERCARD", "ZLEXCOUNT", "ZMSCORE", "ZRANDMEMBER", "ZRANGE", "ZRANGEBYLEX", "ZRANGEBYSCORE", "ZRANK",
-    "ZREVRANGE", "ZREVRANGEBYLEX", "ZREVRANGEBYSCORE", "ZREVRANK", "ZSCAN", "ZSCORE", "ZUNION",
+/// Commands that cannot be measured, with the reason.
+const UNSUITABLE: &[(&str, Unsuitable)] = &[
+    ("SUBSCRIBE", Unsuitable::NoReply),
+    ("UNSUBSCRIBE", Unsuitable::NoReply),
+    ("PSUBSCRIBE", Unsuitable::NoReply),
+    ("PUNSUBSCRIBE", Unsuitable::NoReply),
+    ("SSUBSCRIBE", Unsuitable::NoReply),
+    ("SUNSUBSCRIBE", Unsuitable::NoReply),
+    ("MONITOR", Unsuitable::NoReply),
+    ("SYNC", Unsuitable::NoReply),
+    ("PSYNC", Unsuitable::NoReply),
+    ("CLIENT REPLY", Unsuitable::NoReply),
+    ("REPLCONF", Unsuitable::Replication),
+    ("REPLICAOF", Unsuitable::Replication),
+    ("SLAVEOF", Unsuitable::Replication),
+    ("FAILOVER", Unsuitable::Replication),
+    ("HELLO", Unsuitable::Connection),
+    ("AUTH", Unsuitable::Connection),
+    ("RESET", Unsuitable::Connection),
+    ("QUIT", Unsuitable::Connection),
+    ("SELECT", Unsuitable::Database),
+    ("READONLY", Unsuitable::Connection),
+    ("READWRITE", Unsuitable::Connection),
+    ("ASKING", Unsuitable::Connection),
+    ("CLIENT PAUSE", Unsuitable::Others),
+    ("CLIENT KILL", Unsuitable::Others),
+    ("CLIENT TRACKING", Unsuitable::Tracking),
+    ("SCRIPT DEBUG", Unsuitable::Others),
+    ("SHUTDOWN", Unsuitable::Others),
+    ("MULTI", Unsuitable::Transaction),
+    ("EXEC", Unsuitable::Transaction),
+    ("DISCARD", Unsuitable::Transaction),
 ];
 
-/// Commands whose second word decides whether they are reads, with those second words.
-const READS_BY_SECOND_WORD: [(&str, &[&str]); 3] = [
-    ("MEMORY", &["USAGE"]),
-    ("OBJECT", &["ENCODING", "FREQ", "IDLETIME", "REFCOUNT"]),
-    ("XINFO", &["CONSUMERS", "GROUPS", "STREAM"]),
-];
+/// The words of the reason why a command cannot be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsuitable {
+    /// The command does not get one reply for each request.
+    NoReply,
+    /// The command changes who replicates whom.
+    Replication,
+    /// The command changes the state of the connection that requests of others follow on.
+    Connection,
+    /// The command changes the database, for which there is an option.
+    Database,
+    /// The command changes which messages come, for which there is an option.
+    Tracking,
+    /// The command stops the server, or other clients.
+    Others,
+    /// The command is a part of a transaction, which is no single request.
+    Transaction,
+    /// The command may stop the server in many ways, and only one of its forms is allowed.
+    Debug,
+}
 
 /// A command, ready to be written for any request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     /// The words, as they are on the wire.
     pieces: Vec<Piece>,
+    /// What fills the places beside the record's key, number and value.
+    fills: Vec<Fill>,
+    /// The words that are keys; those with the place of a key, for a command that is not known.
+    key_words: Vec<Vec<Part>>,
+    /// Whether the command is a read by the flags of Redis.
     reads: bool,
+    /// What replies say of what was looked up; `None` where they say nothing.
+    looked_up: Option<LookedUp>,
+    /// The time for which the server may let a request wait, in nanoseconds; `None` for a command that is answered at once.
+    waits_ns: Option<Nanos>,
 }
 
 /// A piece of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Piece {
     /// Bytes of the protocol that are the same in every request.
     Fixed(Vec<u8>),
@@ -51,15 +93,6 @@ enum Piece {
     Place(Part),
     /// A word with a place in it.
     Word(Vec<Part>),
-}
-
-/// A part of a word.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
-    Text(Vec<u8>),
-    Key,
-    Number,
-    Value,
 }
 
 /// Why a text is no template.
@@ -73,10 +106,15 @@ pub enum TemplateError {
     Glued,
     /// The first word is a place, or has one in it.
     NoCommand,
-    /// A place with an unknown name.
-    Place(String),
-    /// A command whose replies cannot be distinguished from those of other requests.
-    Unsuitable(&'static str),
+    /// A word is no place, although it looks like one.
+    Place(PlaceError),
+    /// A command that cannot be measured.
+    Unsuitable(&'static str, Unsuitable),
+    /// The command has fewer or more words than it can have: its name, and the number of words that it has; negative where that is
+    /// the least number.
+    Arity(&'static str, i8),
+    /// A command that waits says for ever, or not for how long.
+    Endless(&'static str),
 }
 
 impl fmt::Display for TemplateError {
@@ -86,12 +124,47 @@ impl fmt::Display for TemplateError {
             TemplateError::Open => to.write_str("a quote in the command is not closed"),
             TemplateError::Glued => to.write_str("a closing quote in the command is not followed by a blank"),
             TemplateError::NoCommand => to.write_str("the first word of a command is its name, and no place"),
-            TemplateError::Place(word) => {
-                write!(to, "the places of a command are __key__, __number__ and __value__, and not '{word}'")
+            TemplateError::Place(PlaceError::Unknown(word)) => write!(
+                to,
+                "'{word}' is no place of a command: there are __key__, __key2__ to __key9__, __number__, __number:12__, __value__, \
+                 __int:1-99__, __client__, __seq__ and __now_ms__{}; \\{word} stands for the word itself",
+                hint(word)
+            ),
+            TemplateError::Place(PlaceError::Wrong(word, expected)) => {
+                write!(to, "'{word}' needs {expected}")
             }
-            TemplateError::Unsuitable(name) => {
-                write!(to, "{name} does not get one reply for each request, so it cannot be measured")
+            TemplateError::Unsuitable(name, why) => write!(to, "{name} {}", why.words()),
+            TemplateError::Arity(name, arity) => {
+                let (least, words) = (if *arity < 0 { "at least " } else { "" }, arity.unsigned_abs());
+                write!(to, "{name} has {least}{words} words, itself among them")
             }
+            TemplateError::Endless(name) => {
+                write!(to, "{name} waits without end here, and needs a time-out above 0 in its own word")
+            }
+        }
+    }
+}
+
+/// The place that stands for a word of another tool, as a hint; empty for other words.
+fn hint(word: &str) -> &'static str {
+    match word {
+        "__data__" => " (memtier's __data__ is __value__)",
+        "__rand_int__" => " (redis-benchmark's __rand_int__ is __int:0-99__)",
+        _ => "",
+    }
+}
+
+impl Unsuitable {
+    fn words(self) -> &'static str {
+        match self {
+            Unsuitable::NoReply => "does not get one reply for each request, so it cannot be measured",
+            Unsuitable::Replication => "changes who replicates whom, and no load does that",
+            Unsuitable::Connection => "changes the state of its connection, on which other requests follow",
+            Unsuitable::Database => "is what --database does",
+            Unsuitable::Tracking => "is what --tracking does",
+            Unsuitable::Others => "stops the server or its other clients, and no load does that",
+            Unsuitable::Transaction => "is a part of a transaction and no request by itself",
+            Unsuitable::Debug => "is allowed with SLEEP alone",
         }
     }
 }
@@ -99,28 +172,48 @@ impl fmt::Display for TemplateError {
 impl std::error::Error for TemplateError {}
 
 impl Template {
-    /// Reads a template: words between blanks, with the quotes of Redis' command line. In double quotes `\n`, `\r`,
-    /// `\t`, `\a`, `\b` and `\xHH` stand for a byte and any other character after a backslash for itself; in single
-    /// quotes only `\'` does. A place may be a whole word or part of one, in quotes too.
+    /// Reads a template: words between blanks, with the quotes of Redis' command line. A place may be a whole word or part of one, in
+    /// quotes too.
     ///
     /// # Errors
-    /// Returns [`TemplateError::Empty`] for a text without words, [`TemplateError::Open`] or [`TemplateError::Glued`]
-    /// for a quote without its end or without a blank behind it, [`TemplateError::NoCommand`] for a place in the
-    /// first word, [`TemplateError::Place`] for a place of another name, and [`TemplateError::Unsuitable`] for a
-    /// command without one reply for each request.
+    /// Returns the [`TemplateError`] of the first rule that the text breaks.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
-        let words = split(text.as_bytes())?;
-        let words: Vec<Vec<Part>> = words.iter().map(|word| parts_of(word)).collect::<Result<_, _>>()?;
+        let words = words::split(text.as_bytes()).map_err(|error| match error {
+            WordsError::Open => TemplateError::Open,
+            WordsError::Glued => TemplateError::Glued,
+        })?;
+        let mut places = Places::default();
+        let words: Vec<Vec<Part>> = words
+            .iter()
+            .map(|word| places.parts_of(word).map_err(TemplateError::Place))
+            .collect::<Result<_, _>>()?;
         let name = match words.first().map(Vec::as_slice) {
             None => return Err(TemplateError::Empty),
             Some([Part::Text(name)]) => name,
             Some(_) => return Err(TemplateError::NoCommand),
         };
-        if let Some(unsuitable) = unsuitable(name, words.get(1)) {
-            return Err(TemplateError::Unsuitable(unsuitable));
+        let second = words.get(1).and_then(|word| text_of(word));
+        if let Some((name, why)) = unsuitable(name, second) {
+            return Err(TemplateError::Unsuitable(name, why));
         }
-        let reads = is_read(name, words.get(1));
-        Ok(Template { pieces: pieces_of(words), reads })
+        let row = CommandRow::of(name, second);
+        if let Some(row) = row.filter(|row| !row.allows(words.len())) {
+            return Err(TemplateError::Arity(row.name, row.arity));
+        }
+        let fixed = |at: usize| words.get(at).and_then(|word| text_of(word));
+        let has_key = |at: &usize| words[*at].iter().any(|part| matches!(part, Part::Key));
+        let keys: Vec<usize> = match row {
+            Some(row) => row.key_words(words.len(), fixed),
+            None => (1..words.len()).filter(has_key).collect(),
+        };
+        Ok(Template {
+            reads: row.is_some_and(|row| row.access == Access::Read),
+            looked_up: row.and_then(|row| looked_up(row, &words, keys.len())),
+            waits_ns: row.map_or(Ok(None), |row| waits_ns(row, &words))?,
+            key_words: keys.iter().map(|at| words[*at].clone()).collect(),
+            fills: places.fills,
+            pieces: pieces_of(words),
+        })
     }
 
     /// Whether the command is a read by the flags that Redis gives it, so that a replica answers it.
@@ -128,17 +221,78 @@ impl Template {
         self.reads
     }
 
-    /// Writes the command for a request.
+    /// What replies say of what was looked up; `None` where they say nothing.
+    pub(super) fn looked_up(&self) -> Option<LookedUp> {
+        self.looked_up
+    }
+
+    /// The time for which the server may let a request wait, in nanoseconds; `None` for a command that is answered at once.
+    pub fn waits_ns(&self) -> Option<Nanos> {
+        self.waits_ns
+    }
+
+    /// Number of places that a request fills beside the record's key, number and value.
+    pub fn fill_count(&self) -> usize {
+        self.fills.len()
+    }
+
+    /// What a request has to find out for one of these places.
+    pub fn wanted(&self, place: usize) -> Wanted {
+        self.fills[place].wanted()
+    }
+
+    /// Number of records that a request draws, its own one among them.
+    pub fn records(&self) -> u64 {
+        1 + self.fills.iter().map(Fill::draw).max().unwrap_or(0)
+    }
+
+    /// Writes the content of a place, which `found` is what [`Template::wanted`] asked for. The keys of records are not written here.
+    pub fn write_fill(&self, place: usize, found: u64, out: &mut Vec<u8>) {
+        use std::io::Write;
+        let written = match &self.fills[place] {
+            Fill::Integer(integers) => write!(out, "{}", integers.of(found)),
+            Fill::Number(_, digits) => write!(out, "{found:0digits$}"),
+            Fill::Key(_) | Fill::Client | Fill::Sequence | Fill::NowMs => write!(out, "{found}"),
+        };
+        debug_assert!(written.is_ok(), "bytes take what is written");
+    }
+
+    /// Whether the slot of every word that is a key follows from the keys of the records alone: it is that of the record's key, or, with
+    /// `key_tag`, that of the tag which all keys of a request have.
+    pub fn keeps_slot(&self, key_tag: bool) -> bool {
+        // Two keys of different slots show whether what stands beside them changes the slot.
+        let is_kept = |word: &[Part], key: &[u8]| {
+            let mut text = Vec::new();
+            for part in word {
+                match part {
+                    Part::Text(bytes) => text.extend_from_slice(bytes),
+                    Part::Key => text.extend_from_slice(key),
+                    Part::Fill(at) if key_tag && matches!(self.fills[*at], Fill::Key(_)) => {
+                        text.extend_from_slice(key);
+                    }
+                    _ => return false,
+                }
+            }
+            crate::cluster::slot_of(&text) == crate::cluster::slot_of(key)
+        };
+        let samples: [&[u8]; 2] = if key_tag { [b"{1}2", b"{7}8"] } else { [b"k1", b"k3"] };
+        self.key_words.iter().all(|word| samples.iter().all(|key| is_kept(word, key)))
+    }
+
+    /// Writes the command for a request. The first of its keys is that of its record; the others fill the places.
     pub(super) fn push(&self, op: &Op<'_>, out: &mut Outbox) -> Result<(), Refused> {
-        let Keys::One(key) = op.keys else { return Err(Refused("a command has the place of one key")) };
+        if op.keys.count() != 1 + self.fills.len() || matches!(op.keys, Keys::Pairs(_)) {
+            return Err(Refused("a command has one key, and as many fills as it has places"));
+        }
         for piece in &self.pieces {
             match piece {
                 Piece::Fixed(bytes) => out.push(bytes),
-                Piece::Place(Part::Key) => push_bulk(out, key),
+                Piece::Place(Part::Key) => push_bulk(out, op.keys.key(0)),
                 Piece::Place(Part::Number) => push_bulk_number(out, op.delta),
                 Piece::Place(Part::Value) => super::encode::push_value(out, &op.value),
+                Piece::Place(Part::Fill(at)) => push_bulk(out, op.keys.key(1 + at)),
                 Piece::Place(Part::Text(text)) => push_bulk(out, text),
-                Piece::Word(parts) => push_word(parts, key, op, out),
+                Piece::Word(parts) => push_word(parts, op, out),
             }
         }
         Ok(())
@@ -146,12 +300,13 @@ impl Template {
 }
 
 /// Writes a word of several parts.
-fn push_word(parts: &[Part], key: &[u8], op: &Op<'_>, out: &mut Outbox) {
+fn push_word(parts: &[Part], op: &Op<'_>, out: &mut Outbox) {
     let len = parts.iter().map(|part| match part {
         Part::Text(text) => text.len(),
-        Part::Key => key.len(),
+        Part::Key => op.keys.key(0).len(),
         Part::Number => op.delta.checked_ilog10().unwrap_or(0) as usize + 1,
         Part::Value => op.value.len(),
+        Part::Fill(at) => op.keys.key(1 + at).len(),
     });
     out.push(b"$");
     out.push_decimal(len.sum::<usize>() as u64);
@@ -159,38 +314,74 @@ fn push_word(parts: &[Part], key: &[u8], op: &Op<'_>, out: &mut Outbox) {
     for part in parts {
         match part {
             Part::Text(text) => out.push(text),
-            Part::Key => out.push(key),
+            Part::Key => out.push(op.keys.key(0)),
             Part::Number => out.push_decimal(op.delta),
             Part::Value => {
                 out.push(op.value.own);
                 out.push_shared(op.value.shared, op.value.shared_at);
             }
+            Part::Fill(at) => out.push(op.keys.key(1 + at)),
         }
     }
     out.push(b"\r\n");
 }
 
-/// Whether a command is a read by the flags of Redis 8.
-fn is_read(name: &[u8], second: Option<&Vec<Part>>) -> bool {
-    let is = |word: &&str| name.eq_ignore_ascii_case(word.as_bytes());
-    let is_second = |words: &[&str]| match second.map(Vec::as_slice) {
-        Some([Part::Text(word)]) => words.iter().any(|name| word.eq_ignore_ascii_case(name.as_bytes())),
-        _ => false,
-    };
-    match READS_BY_SECOND_WORD.iter().find(|(first, _)| is(first)) {
-        Some((_, seconds)) => is_second(seconds),
-        None => READS.iter().any(is),
+/// The bytes of a word that is the same in every request; `None` for a word with a place.
+fn text_of(word: &[Part]) -> Option<&[u8]> {
+    match word {
+        [Part::Text(text)] => Some(text),
+        _ => None,
     }
 }
 
-/// The name of the command, where it is one that cannot be measured.
-fn unsuitable(name: &[u8], second: Option<&Vec<Part>>) -> Option<&'static str> {
-    let second_is_reply =
-        matches!(second.map(Vec::as_slice), Some([Part::Text(word)]) if word.eq_ignore_ascii_case(b"REPLY"));
-    if name.eq_ignore_ascii_case(b"CLIENT") && second_is_reply {
-        return Some("CLIENT REPLY");
+/// What replies say of a command with these words and so many keys; `None` where they say nothing.
+fn looked_up(row: &CommandRow, words: &[Vec<Part>], keys: usize) -> Option<LookedUp> {
+    let behind = words.iter().skip(1);
+    let has_word = |option: &str| {
+        behind
+            .clone()
+            .any(|word| text_of(word).is_some_and(|text| text.eq_ignore_ascii_case(option.as_bytes())))
+    };
+    let tells = row.tells_with(has_word);
+    (tells != Tells::No).then(|| LookedUp { tells, keys: keys.clamp(1, usize::from(u16::MAX)) as u16 })
+}
+
+/// The time for which a command of these words may wait, in nanoseconds; `None` for one that does not wait.
+fn waits_ns(row: &CommandRow, words: &[Vec<Part>]) -> Result<Option<Nanos>, TemplateError> {
+    let Some(wait) = row.wait else { return Ok(None) };
+    let is_block = |word: &Vec<Part>| text_of(word).is_some_and(|text| text.eq_ignore_ascii_case(b"BLOCK"));
+    let (at, in_seconds) = match wait {
+        Wait::Last => (words.len() - 1, true),
+        Wait::LastMillis => (words.len() - 1, false),
+        Wait::First => (1, true),
+        Wait::Block => match words.iter().position(is_block) {
+            Some(at) => (at + 1, false),
+            None => return Ok(None),
+        },
+    };
+    let text = words.get(at).and_then(|word| text_of(word)).and_then(|text| std::str::from_utf8(text).ok());
+    let number = text.and_then(|text| text.parse::<f64>().ok()).filter(|number| *number > 0.0);
+    let ns = number.map(|number| match in_seconds {
+        true => from_seconds(number.min(WAIT_MAX_S)),
+        false => (number.min(WAIT_MAX_S * 1e3) * MILLISECOND as f64) as Nanos,
+    });
+    ns.map(Some).ok_or(TemplateError::Endless(row.name))
+}
+
+/// A wait that is longer is taken as this, in seconds: no time-out of a run is as long.
+const WAIT_MAX_S: f64 = 1e6;
+
+/// The name of the command and the reason, where it is one that cannot be measured.
+fn unsuitable(name: &[u8], second: Option<&[u8]>) -> Option<(&'static str, Unsuitable)> {
+    let is = |text: &[u8], word: &str| text.eq_ignore_ascii_case(word.as_bytes());
+    if is(name, "DEBUG") && !second.is_some_and(|second| is(second, "SLEEP")) {
+        return Some(("DEBUG", Unsuitable::Debug));
     }
-    UNSUITABLE.into_iter().find(|unsuitable| name.eq_ignore_ascii_case(unsuitable.as_bytes()))
+    let found = UNSUITABLE.iter().find(|(words, _)| match words.split_once(' ') {
+        Some((first, other)) => is(name, first) && second.is_some_and(|second| is(second, other)),
+        None => is(name, words),
+    });
+    found.copied()
 }
 
 /// Words on the wire: what is fixed is written out, and joined.
@@ -213,92 +404,6 @@ fn pieces_of(words: Vec<Vec<Part>>) -> Vec<Piece> {
     pieces.push(Piece::Fixed(fixed));
     pieces.retain(|piece| *piece != Piece::Fixed(Vec::new()));
     pieces
-}
-
-/// Finds the places in a word. An empty word is one empty text.
-fn parts_of(word: &[u8]) -> Result<Vec<Part>, TemplateError> {
-    let mut parts = Vec::new();
-    let mut text = Vec::new();
-    let mut rest = word;
-    while let Some((&first, after)) = rest.split_first() {
-        if let Some((name, part)) = PLACES.iter().find(|(name, _)| rest.starts_with(name)) {
-            if !text.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut text)));
-            }
-            parts.push(part.clone());
-            rest = &rest[name.len()..];
-        } else if let Some(name) = place_name(rest) {
-            return Err(TemplateError::Place(String::from_utf8_lossy(name).into_owned()));
-        } else {
-            text.push(first);
-            rest = after;
-        }
-    }
-    if !text.is_empty() || parts.is_empty() {
-        parts.push(Part::Text(text));
-    }
-    Ok(parts)
-}
-
-/// The word in the form of a place, `__letters__`, that `bytes` begin with.
-fn place_name(bytes: &[u8]) -> Option<&[u8]> {
-    let letters = bytes.strip_prefix(b"__")?;
-    let len = letters.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
-    (len > 0 && letters[len..].starts_with(b"__")).then(|| &bytes[..len + 4])
-}
-
-/// Splits at blanks, and takes quotes off.
-fn split(mut text: &[u8]) -> Result<Vec<Vec<u8>>, TemplateError> {
-    let mut words = Vec::new();
-    loop {
-        text = text.trim_ascii_start();
-        let Some((&first, after)) = text.split_first() else { return Ok(words) };
-        let mut word = Vec::new();
-        if matches!(first, b'"' | b'\'') {
-            text = unquote(first, after, &mut word)?;
-            if text.first().is_some_and(|byte| !byte.is_ascii_whitespace()) {
-                return Err(TemplateError::Glued);
-            }
-        } else {
-            let len = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
-            word.extend_from_slice(&text[..len]);
-            text = &text[len..];
-        }
-        words.push(word);
-    }
-}
-
-/// Reads up to the closing quote, and returns what follows it.
-fn unquote<'a>(quote: u8, mut text: &'a [u8], word: &mut Vec<u8>) -> Result<&'a [u8], TemplateError> {
-    loop {
-        let (byte, rest) = match (quote, text) {
-            (_, []) => return Err(TemplateError::Open),
-            (_, [byte, rest @ ..]) if *byte == quote => return Ok(rest),
-            (b'"', [b'\\', b'x', high, low, rest @ ..]) if hex(*high).zip(hex(*low)).is_some() => {
-                (hex(*high).unwrap_or(0) << 4 | hex(*low).unwrap_or(0), rest)
-            }
-            (b'"', [b'\\', byte, rest @ ..]) => (escaped(*byte), rest),
-            (b'\'', [b'\\', b'\'', rest @ ..]) => (b'\'', rest),
-            (_, [byte, rest @ ..]) => (*byte, rest),
-        };
-        word.push(byte);
-        text = rest;
-    }
-}
-
-fn escaped(byte: u8) -> u8 {
-    match byte {
-        b'n' => b'\n',
-        b'r' => b'\r',
-        b't' => b'\t',
-        b'a' => 0x07,
-        b'b' => 0x08,
-        byte => byte,
-    }
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|digit| digit as u8)
 }
 
 #[cfg(test)]
@@ -369,19 +474,6 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_those_of_redis_command_line() {
-        for (text, word) in [
-            (r#"ECHO "a b""#, "a b"),
-            (r#"ECHO "a\n\r\t\"\\\x41\q""#, "a\n\r\t\"\\Aq"),
-            (r"ECHO 'a\n \'b\''", r"a\n 'b'"),
-            (r#"ECHO "\x4""#, "x4"),
-        ] {
-            let wire = format!("*2\r\n$4\r\nECHO\r\n${}\r\n{word}\r\n", word.len());
-            assert_eq!(written(text), Ok(wire), "{text}");
-        }
-    }
-
-    #[test]
     fn a_number_of_one_digit_has_the_length_1() {
         for (delta, digits) in [(0, "0"), (9, "9"), (10, "10"), (u64::MAX, "18446744073709551615")] {
             let mut out = Outbox::default();
@@ -399,18 +491,110 @@ mod tests {
             ("", TemplateError::Empty),
             ("  ", TemplateError::Empty),
             ("GET \"a", TemplateError::Open),
-            ("GET 'a\\'", TemplateError::Open),
             ("GET \"a\"b", TemplateError::Glued),
             ("__key__", TemplateError::NoCommand),
             ("GET__key__ x", TemplateError::NoCommand),
-            ("SET __key__ __data__", TemplateError::Place("__data__".to_string())),
-            ("SUBSCRIBE __key__", TemplateError::Unsuitable("SUBSCRIBE")),
-            ("monitor", TemplateError::Unsuitable("MONITOR")),
-            ("client reply off", TemplateError::Unsuitable("CLIENT REPLY")),
+            ("SET __key__ __data__", TemplateError::Place(PlaceError::Unknown("__data__".to_string()))),
+            ("SUBSCRIBE __key__", TemplateError::Unsuitable("SUBSCRIBE", Unsuitable::NoReply)),
+            ("monitor", TemplateError::Unsuitable("MONITOR", Unsuitable::NoReply)),
+            ("client reply off", TemplateError::Unsuitable("CLIENT REPLY", Unsuitable::NoReply)),
+            ("multi", TemplateError::Unsuitable("MULTI", Unsuitable::Transaction)),
+            ("select 1", TemplateError::Unsuitable("SELECT", Unsuitable::Database)),
+            ("debug reload", TemplateError::Unsuitable("DEBUG", Unsuitable::Debug)),
+            ("GET", TemplateError::Arity("GET", 2)),
+            ("ZADD __key__ 1", TemplateError::Arity("ZADD", -4)),
+            ("BLPOP __key__ 0", TemplateError::Endless("BLPOP")),
+            ("BLPOP __key__ __int:1-2__", TemplateError::Endless("BLPOP")),
+            ("XREAD BLOCK 0 STREAMS __key__ $", TemplateError::Endless("XREAD")),
         ] {
             assert_eq!(Template::parse(text), Err(error), "{text}");
         }
-        assert!(Template::parse("CLIENT ID").is_ok());
+        for text in ["CLIENT ID", "DEBUG SLEEP 0", "NEW.COMMAND", "XREAD STREAMS __key__ 0"] {
+            assert!(Template::parse(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn commands_that_wait_say_for_how_long() {
+        let waits = |text: &str| Template::parse(text).expect("a command").waits_ns();
+        for (text, ms) in [
+            ("BLPOP __key__ 0.25", 250),
+            ("BLMOVE __key__ {x}d LEFT LEFT 2", 2_000),
+            ("BLMPOP 3 1 __key__ LEFT", 3_000),
+            ("XREAD COUNT 1 BLOCK 20 STREAMS __key__ $", 20),
+            ("WAIT 1 100", 100),
+        ] {
+            assert_eq!(waits(text), Some(ms * MILLISECOND), "{text}");
+        }
+        assert_eq!(waits("XREAD STREAMS __key__ 0"), None);
+        assert_eq!(waits("LPOP __key__"), None);
+    }
+
+    #[test]
+    fn what_replies_tell_depends_on_the_command_and_its_options() {
+        let tells =
+            |text: &str| Template::parse(text).expect("a command").looked_up().map(|up| (up.tells, up.keys));
+        for (text, expected) in [
+            ("LRANGE __key__ 0 9", Some((Tells::Nothing, 1))),
+            ("SET __key__ 1", None),
+            ("SET __key__ 1 xx", Some((Tells::Nothing, 1))),
+            ("SET __key__ 1 NX", Some((Tells::NotNothing, 1))),
+            ("SET __key__ 1 NX GET", Some((Tells::Nothing, 1))),
+            ("EXPIRE __key__ 10", Some((Tells::Zero, 1))),
+            ("EXPIRE __key__ 10 GT", None),
+            ("EXISTS __key__ __key2__ __key3__", Some((Tells::Count, 3))),
+            ("MGET __key__ __key2__", Some((Tells::EachNull, 2))),
+            ("SMISMEMBER __key__ a b", Some((Tells::EachZero, 1))),
+            ("ZUNION 2 __key__ __key2__", Some((Tells::Nothing, 2))),
+            ("GETRANGE __key__ 0 1", None),
+            ("NEW.COMMAND __key__", None),
+        ] {
+            assert_eq!(tells(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_takes_commands_whose_keys_have_the_slot_of_the_record() {
+        let keeps = |text: &str, tag| Template::parse(text).expect("a command").keeps_slot(tag);
+        for text in [
+            "GET __key__",
+            "GET {__key__}:a",
+            "NEW __key__ x:__number__",
+            "PING",
+            "EVAL x 1 __key__ __int:1-2__",
+        ] {
+            assert!(keeps(text, false), "{text}");
+        }
+        for text in [
+            "GET __key__:a",
+            "LPUSH mylist __value__",
+            "MGET __key__ __key2__",
+            "GET __client__",
+            "EVAL x 1 l",
+        ] {
+            assert!(!keeps(text, false), "{text}");
+        }
+        assert!(keeps("MGET __key__ __key2__", true));
+        assert!(keeps("GET __key__:a", true));
+        assert!(!keeps("GET {x}__key__", true));
+    }
+
+    #[test]
+    fn places_are_filled_with_what_a_request_found() {
+        let template =
+            Template::parse("ZADD __key__ __int:10-19__ m:__number:4__:__seq__").expect("a command");
+        let wanted: Vec<Wanted> = (0..template.fill_count()).map(|place| template.wanted(place)).collect();
+        assert_eq!(wanted, [Wanted::Bits, Wanted::Number(0), Wanted::Sequence]);
+        let (mut bytes, mut ends) = (b"key".to_vec(), vec![3]);
+        for (place, found) in [u64::MAX, 7, 42].into_iter().enumerate() {
+            template.write_fill(place, found, &mut bytes);
+            ends.push(bytes.len() as u32);
+        }
+        let op = Op { keys: Keys::Many { bytes: &bytes, ends: &ends }, ..Op::new(Verb::Command, b"") };
+        let mut out = Outbox::default();
+        assert_eq!(template.push(&op, &mut out), Ok(()));
+        assert_eq!(sent(&out), b"*4\r\n$4\r\nZADD\r\n$3\r\nkey\r\n$2\r\n19\r\n$9\r\nm:0007:42\r\n");
+        assert!(template.push(&Op::new(Verb::Command, b"key"), &mut out).is_err());
     }
 
     proptest! {

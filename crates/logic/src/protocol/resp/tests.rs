@@ -44,7 +44,8 @@ fn shows(key: &str, value: &[u8]) -> Vec<Seen> {
 
 /// Returns a codec that has written these requests.
 fn after<const VERSION: u8>(ops: &[Op<'_>]) -> Resp<VERSION> {
-    let mut codec = Resp::with_template(Arc::new(Template::parse("LLEN __key__").expect("a command")));
+    let mut codec =
+        Resp::with_commands(Arc::new(vec![Template::parse("GETRANGE __key__ 0 9").expect("a command")]));
     let mut out = Outbox::default();
     for op in ops {
         codec.encode(op, 0, &mut out).expect("these can be said");
@@ -92,7 +93,7 @@ fn a_request_is_an_array_of_bulk_strings() {
     assert_eq!(bytes, b"*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n");
     let mut out = Outbox::default();
     assert_eq!(after::<2>(&[]).encode(&Op::new(Verb::Command, b"mylist"), 0, &mut out), Ok(Expect::Reply));
-    assert_eq!(sent(&out), b"*2\r\n$4\r\nLLEN\r\n$6\r\nmylist\r\n", "the example of the specification");
+    assert_eq!(sent(&out), b"*4\r\n$8\r\nGETRANGE\r\n$6\r\nmylist\r\n$1\r\n0\r\n$1\r\n9\r\n");
 }
 
 #[test]
@@ -445,13 +446,79 @@ fn a_body_passes_without_a_copy() {
     assert_eq!(body.as_ptr(), stream[4..].as_ptr());
 }
 
+/// Returns the outcome of a command whose reply is this, in every cut and in one version.
+fn found<const VERSION: u8>(text: &str, stream: &str) -> Outcome {
+    let codec = || {
+        let template = Template::parse(text).expect("a command");
+        let mut codec = Resp::<VERSION>::with_commands(Arc::new(vec![template]));
+        codec.encode(&op(Verb::Command), 0, &mut Outbox::default()).expect("it has no places");
+        codec
+    };
+    match &every_cut(codec, stream.as_bytes())[..] {
+        [Seen::Reply { outcome, .. }] => *outcome,
+        other => panic!("{text} {stream:?}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_reply_of_a_command_says_how_much_of_what_was_asked_for_was_there() {
+    let of = |hits, of| Outcome::Found { hits, of };
+    for (text, stream, outcome) in [
+        ("LRANGE k 0 9", "*0\r\n", of(0, 1)),
+        ("LRANGE k 0 9", "*2\r\n$1\r\na\r\n$-1\r\n", of(1, 1)),
+        ("GETDEL k", "$-1\r\n", of(0, 1)),
+        ("GETDEL k", "$0\r\n\r\n", of(1, 1)),
+        ("LPOP k 2", "*-1\r\n", of(0, 1)),
+        ("SCARD k", ":0\r\n", of(0, 1)),
+        ("SCARD k", ":7\r\n", of(1, 1)),
+        ("TTL k", ":-2\r\n", of(0, 1)),
+        ("TTL k", ":-1\r\n", of(1, 1)),
+        ("TYPE k", "+none\r\n", of(0, 1)),
+        ("TYPE k", "+list\r\n", of(1, 1)),
+        ("SET k v NX", "$-1\r\n", of(1, 1)),
+        ("SET k v NX", "+OK\r\n", of(0, 1)),
+        ("SETNX k v", ":0\r\n", of(1, 1)),
+        ("EXISTS a b c", ":2\r\n", of(2, 3)),
+        ("EXISTS a b c", ":9\r\n", of(3, 3)),
+        ("DEL a", ":-1\r\n", of(0, 1)),
+        ("MGET a b c", "*3\r\n$1\r\nx\r\n$-1\r\n$0\r\n\r\n", of(2, 3)),
+        ("SMISMEMBER k a b", "*2\r\n:0\r\n:1\r\n", of(1, 2)),
+        ("GEOPOS k a b c", "*3\r\n*-1\r\n*2\r\n$1\r\n1\r\n$-1\r\n*-1\r\n", of(1, 3)),
+        ("GETRANGE k 0 1", "$0\r\n\r\n", Outcome::Ok),
+        ("LLEN k", "-WRONGTYPE x\r\n", Outcome::Error(Fault::Client)),
+    ] {
+        assert_eq!(found::<2>(text, stream), outcome, "{text} {stream:?}");
+        assert_eq!(found::<3>(text, stream), outcome, "{text} {stream:?}");
+    }
+    for (text, stream, outcome) in [
+        ("SMEMBERS k", "~0\r\n", of(0, 1)),
+        ("HGETALL k", "%1\r\n+a\r\n+b\r\n", of(1, 1)),
+        ("GETDEL k", "_\r\n", of(0, 1)),
+        ("ZMSCORE k a b", "*2\r\n_\r\n,1.5\r\n", of(1, 2)),
+        ("MGET a b", "|1\r\n+x\r\n_\r\n*2\r\n|1\r\n+x\r\n_\r\n+a\r\n_\r\n", of(1, 2)),
+        ("MGET a b", ">2\r\n$1\r\ni\r\n_\r\n*2\r\n_\r\n_\r\n", of(0, 2)),
+    ] {
+        let codec = || {
+            let template = Template::parse(text).expect("a command");
+            let mut codec = Resp::<3>::with_commands(Arc::new(vec![template]));
+            codec.encode(&op(Verb::Command), 0, &mut Outbox::default()).expect("it has no places");
+            codec
+        };
+        let last = every_cut(codec, stream.as_bytes()).pop();
+        assert!(
+            matches!(&last, Some(Seen::Reply { outcome: seen, .. }) if *seen == outcome),
+            "{stream:?}: {last:?}"
+        );
+    }
+}
+
 #[test]
 fn a_renewed_codec_keeps_its_template_and_owes_nothing() {
     let mut codec = after::<2>(&[op(Verb::Get), mget()]).renew();
     assert!(codec.asked.is_empty() && codec.uncommon.is_none());
     let mut out = Outbox::default();
     assert_eq!(codec.encode(&op(Verb::Command), 0, &mut out), Ok(Expect::Reply));
-    assert_eq!(sent(&out), b"*2\r\n$4\r\nLLEN\r\n$3\r\nkey\r\n");
+    assert_eq!(sent(&out), b"*4\r\n$8\r\nGETRANGE\r\n$3\r\nkey\r\n$1\r\n0\r\n$1\r\n9\r\n");
 }
 
 #[test]

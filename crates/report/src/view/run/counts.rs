@@ -1,7 +1,7 @@
 //! Counts, rates and names that several lines of the screen of a run rest on.
 
 use pummel_logic::plan::{Plan, Work};
-use pummel_logic::protocol::{Fault, Verb};
+use pummel_logic::protocol::Fault;
 
 use crate::document::Document;
 use crate::view::cells::share;
@@ -53,12 +53,4 @@ pub(in crate::view) fn asked_rate_of(plan: &Plan) -> Option<f64> {
     let rates: Option<Vec<f64>> =
         plan.groups.iter().map(|group| group.rate.filter(|_| group.churn.is_none())).collect();
     rates.filter(|_| is_constant).map(|rates| rates.iter().sum()).filter(|asked| *asked > 0.0)
-}
-
-/// The name of an operation on the screen: the word of the user's own command stands for its requests.
-pub(super) fn op_name(plan: &Plan, name: &str) -> String {
-    const LONGEST: usize = 24;
-    let word = plan.command.as_ref().filter(|_| name == Verb::Command.name());
-    let word = word.and_then(|command| command.split_whitespace().next());
-    word.map_or(name.to_owned(), |word| word.chars().take(LONGEST).collect::<String>().to_lowercase())
 }

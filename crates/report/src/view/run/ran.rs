@@ -9,7 +9,7 @@ use pummel_logic::plan::{
 use pummel_measure::measurement::Status;
 use pummel_measure::words::{counted, grouped};
 
-use super::counts::{is_load_plan, op_name};
+use super::counts::is_load_plan;
 use crate::document::{ClusterResult, Document};
 use crate::text::rate_words;
 use crate::view::cells::{plain, seconds};
@@ -244,7 +244,7 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
         } else {
             String::new()
         };
-        format!("{} {} %{keys}", op_name(plan, plan.name_of(*verb)), plain(weight / total * 100.0))
+        format!("{} {} %{keys}", plan.name_of(*verb), plain(weight / total * 100.0))
     });
     let mut words = ops.collect::<Vec<_>>().join(", ");
     if mix.read_through_ns.is_some() {

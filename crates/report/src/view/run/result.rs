@@ -241,7 +241,7 @@ fn with_ends(mut text: Text, document: &Document, is_share_told: bool) -> Text {
 
 /// The sum of counts of the operations that read.
 fn of_reads(document: &Document, count: fn(&OpResult) -> u64) -> u64 {
-    sum(document.ops.iter().filter(|(name, _)| reads(name)).map(|(_, op)| count(op)))
+    sum(document.ops.iter().filter(|(name, op)| reads(name, op)).map(|(_, op)| count(op)))
 }
 
 /// The errors by what became of the requests; `no errors` where there were none.

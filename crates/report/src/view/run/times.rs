@@ -4,7 +4,7 @@ use pummel_measure::certainty::SPELLS_ENOUGH;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::recorder::Span;
 
-use super::counts::{faults, op_name};
+use super::counts::faults;
 use crate::document::{Document, Figure, FiveTimes, OpResult, TimeFigures};
 use crate::text::changes_note;
 use crate::view::cells::{interval, option_time, rate, time};
@@ -89,9 +89,10 @@ fn response_row(name: &str, per_second: f64, times: &FiveTimes, lag: &[String]) 
 
 /// A row for each operation, or for each of several groups of clients, and one for all, with the intervals of the last.
 fn responses(document: &Document) -> Table {
-    let ops = document.ops.iter().map(|(name, op)| {
-        response_row(&op_name(&document.plan, name), rate_of(document, op), &op.times, lag_of(document, name))
-    });
+    let ops = document
+        .ops
+        .iter()
+        .map(|(name, op)| response_row(name, rate_of(document, op), &op.times, lag_of(document, name)));
     let groups = document.groups.iter();
     let groups = groups.map(|own| response_row(&own.name, own.totals.rate, &own.totals.times, &[]));
     let mut rows: Vec<Row> = if document.groups.is_empty() { ops.collect() } else { groups.collect() };
@@ -129,7 +130,7 @@ fn five(document: &Document, name: &str, times: &FiveTimes) -> Table {
         rows.push(Row { name: span.name().to_owned(), cells: cells.to_vec(), kind: RowKind::Figures });
         rows.extend(sureness(figures, &FULL_TIMES, 0).filter(|_| has_intervals(document)));
     }
-    Table { name: op_name(&document.plan, name), columns: columns.to_vec(), rows, ..Table::default() }
+    Table { name: name.to_owned(), columns: columns.to_vec(), rows, ..Table::default() }
 }
 
 /// Names of the figures of the response of an operation, or of all, of which half or more is lag.
@@ -289,6 +290,5 @@ pub(super) fn brief(document: &Document, name: &str, op: &OpResult) -> String {
         Figure::Above(us) => format!(" {quantile} > {}", time(us)),
         Figure::Absent => String::new(),
     };
-    let name = op_name(&document.plan, name);
     format!("{name} {}/s{}{}", rate(rate_of(document, op)), at("p50"), at("p99"))
 }

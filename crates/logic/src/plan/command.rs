@@ -1,0 +1,79 @@
+//! The commands of RESP servers that the user gives as templates, and the names of their requests.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::Verb;
+use crate::protocol::resp::template::{Template, TemplateError};
+
+/// A command of the user: the requests of one operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// Name of the operation in results: a small letter, then small letters, digits, `_` and `-`.
+    pub name: String,
+    /// The command, with places such as `__key__` that each request fills.
+    pub template: String,
+}
+
+/// Longest name of a command, in bytes.
+pub const NAME_MAX_BYTES: usize = 32;
+
+impl Command {
+    /// A command of this text, called by its first word in small letters.
+    pub fn unnamed(template: &str) -> Command {
+        let word = template.split_ascii_whitespace().next().unwrap_or_default();
+        let is_of_name = |letter: &char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        let letters = word.chars().map(|letter| letter.to_ascii_lowercase());
+        let name: String = letters
+            .map(|letter| if is_of_name(&letter) || letter == '_' { letter } else { '-' })
+            .take(NAME_MAX_BYTES)
+            .collect();
+        Command { name, template: template.to_owned() }
+    }
+
+    /// Whether a text can be the name of a command.
+    pub fn is_name(text: &str) -> bool {
+        let is_of_name =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+        text.starts_with(|letter: char| letter.is_ascii_lowercase())
+            && text.len() <= NAME_MAX_BYTES
+            && text.bytes().all(is_of_name)
+    }
+
+    /// The templates of these commands; `None` without any.
+    ///
+    /// # Errors
+    /// Returns the [`TemplateError`] of the first text that is none.
+    pub fn templates(commands: &[Command]) -> Result<Option<Arc<Vec<Template>>>, TemplateError> {
+        let templates: Result<Vec<Template>, TemplateError> =
+            commands.iter().map(|command| Template::parse(&command.template)).collect();
+        Ok(Some(templates?).filter(|templates| !templates.is_empty()).map(Arc::new))
+    }
+
+    /// Whether the name is that of an operation already.
+    pub fn is_taken(&self) -> bool {
+        Verb::from_name(&self.name).is_some_and(|verb| !verb.is_command())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_without_a_name_has_that_of_its_first_word() {
+        for (template, name) in [("ZADD __key__ 1 a", "zadd"), ("  JSON.SET x", "json-set"), ("", "")] {
+            assert_eq!(Command::unnamed(template).name, name);
+        }
+        assert!(Command::unnamed("GET __key__").is_taken());
+        assert!(!Command::unnamed("ZADD __key__ 1 a").is_taken());
+        for (text, is_name) in
+            [("push", true), ("a-1_b", true), ("1a", false), ("A", false), ("", false), ("a b", false)]
+        {
+            assert_eq!(Command::is_name(text), is_name, "{text}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Checks of the commands that the user gives as templates.
+
+use super::field::Field;
+use super::invalid::{Invalid, refuse, refuse_if};
+use crate::plan::{Command, Depth, Plan, Route};
+use crate::protocol::resp::template::Template;
+use crate::protocol::{COMMANDS_MAX, Verb};
+use crate::time::{MILLISECOND, typed_time};
+
+/// Time beyond its own bound that the server may need to end a command that waits, in nanoseconds: an idle Redis looks every 100 ms.
+const WAIT_SLACK_NS: u64 = 200 * MILLISECOND;
+
+/// Refuses commands that cannot be read or told apart, that nothing asks for, or that do not fit the load.
+pub fn fit(plan: &Plan) -> Result<(), Invalid> {
+    let missing = plan.mixes().find_map(|(index, mix)| {
+        let is_missing = |verb: &Verb| verb.command().is_some_and(|place| place >= plan.commands.len());
+        mix.ops.iter().map(|&(verb, _)| verb).find(is_missing).map(|verb| (index, verb))
+    });
+    if let Some((index, verb)) = missing {
+        let expected = "it is accepted only with --command, which says what it is";
+        return refuse(Field::Operations.of(index), verb.name(), expected);
+    }
+    let Some(first) = plan.commands.first() else { return Ok(()) };
+    let is_resp = plan.protocol.is_resp();
+    let path = Field::CommandTemplate.of(0);
+    refuse_if(!is_resp, path, &first.template, "it is accepted only with --protocol resp2 or resp3")?;
+    let expected = format!("expected at most {COMMANDS_MAX} commands");
+    refuse_if(plan.commands.len() > COMMANDS_MAX, Field::Commands, plan.commands.len(), expected)?;
+    for (place, command) in plan.commands.iter().enumerate() {
+        name(plan, place, command)?;
+        template(plan, place, command)?;
+    }
+    Ok(())
+}
+
+fn name(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid> {
+    let path = Field::CommandName.of(place);
+    let expected = "expected a small letter, then small letters, digits, _ and -, at most 32 in all";
+    refuse_if(!Command::is_name(&command.name), path, &command.name, expected)?;
+    let expected =
+        "expected another name: it is that of an operation already; --command NAME=COMMAND gives one";
+    refuse_if(command.is_taken(), path, &command.name, expected)?;
+    let is_known = plan.commands[..place].iter().any(|other| other.name == command.name);
+    refuse_if(is_known, path, &command.name, "expected a name for each command that no other has")
+}
+
+fn template(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid> {
+    let (path, text) = (Field::CommandTemplate.of(place), &command.template);
+    let template = match Template::parse(text) {
+        Ok(template) => template,
+        Err(error) => {
+            let expected =
+                format!("{error}; a command such as 'ZADD __key__ __number__ __value__' is accepted");
+            return refuse(path, text, expected);
+        }
+    };
+    let is_asked = |verb| plan.mixes().any(|(_, mix)| mix.any_op(|asked| Some(asked) == verb));
+    let expected = format!("it is accepted only with {} in --mix", command.name);
+    refuse_if(!is_asked(Verb::of_command(place)), path, text, expected)?;
+    if let Some(waits_ns) = template.waits_ns() {
+        let is_single = plan.groups.iter().all(|group| group.depth == Depth::Limit(1));
+        let expected =
+            "expected --depth 1: what a connection asks behind a command that waits would wait as well";
+        refuse_if(!is_single, path, text, expected)?;
+        let least_ns = waits_ns.saturating_add(WAIT_SLACK_NS);
+        let expected = format!(
+            "expected a --timeout of at least {}: the command waits for up to {}, and a server may end the wait 200 ms late",
+            typed_time(least_ns),
+            typed_time(waits_ns)
+        );
+        refuse_if(least_ns > plan.timeout_ns, path, text, expected)?;
+    }
+    let deals_slots = matches!(plan.route, Route::Cluster | Route::Crc16);
+    let expected = "expected keys that have the slot of __key__ whatever it is, such as __key__ or {__key__}:x, where slots decide on \
+                    the node; several records need --key-tag";
+    refuse_if(deals_slots && !template.keeps_slot(plan.data.key_tag.is_some()), path, text, expected)
+}

@@ -1,0 +1,342 @@
+//! The places of a command that each request fills: `__key__`, `__int:1-9__` and others.
+
+use crate::dist::Dist;
+use crate::rng::below;
+
+/// Most digits of a number in a place.
+const DIGITS_MAX: usize = 20;
+
+/// A part of a word of a command.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Part {
+    /// Bytes that are the same in every request.
+    Text(Vec<u8>),
+    /// The key of the request's record.
+    Key,
+    /// The number of the request's record.
+    Number,
+    /// The value of the request's record.
+    Value,
+    /// What fills the place of this number: [`Fill`].
+    Fill(usize),
+}
+
+/// The content of a place that every request makes anew.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Fill {
+    /// The key of another record: the draw of this number, from 1.
+    Key(u64),
+    /// The number of a record, the request's own one or the draw of this number, with at least so many digits.
+    Number(u64, usize),
+    /// An integer.
+    Integer(Integers),
+    /// The number of the client.
+    Client,
+    /// The number of the request among those of its client in this phase.
+    Sequence,
+    /// The wall clock in milliseconds since 1970 when the request was ready.
+    NowMs,
+}
+
+/// The integers that a place is filled with.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Integers {
+    /// Every integer from the first to the last is as likely.
+    Range(i64, i64),
+    /// Rounded draws of a distribution.
+    Drawn(Dist),
+}
+
+/// What a request has to find out for a place, before [`Template::write_fill`](super::template::Template::write_fill) writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The key of the record of the draw of this number, from 1.
+    Key(u64),
+    /// The number of the record of the draw of this number; draw 0 is the request's own record.
+    Number(u64),
+    /// 64 random bits.
+    Bits,
+    /// The number of the client.
+    Client,
+    /// The number of the request among those of its client.
+    Sequence,
+    /// The wall clock in milliseconds since 1970.
+    NowMs,
+}
+
+impl Fill {
+    /// What a request has to find out to fill the place.
+    pub(super) fn wanted(&self) -> Wanted {
+        match self {
+            Fill::Key(draw) => Wanted::Key(*draw),
+            Fill::Number(draw, _) => Wanted::Number(*draw),
+            Fill::Integer(_) => Wanted::Bits,
+            Fill::Client => Wanted::Client,
+            Fill::Sequence => Wanted::Sequence,
+            Fill::NowMs => Wanted::NowMs,
+        }
+    }
+
+    /// Number of the last draw of a record that the place takes part in.
+    pub(super) fn draw(&self) -> u64 {
+        match self {
+            Fill::Key(draw) | Fill::Number(draw, _) => *draw,
+            _ => 0,
+        }
+    }
+}
+
+impl Integers {
+    /// The integer of 64 random bits.
+    pub(super) fn of(&self, bits: u64) -> i64 {
+        match self {
+            Integers::Range(low, high) => {
+                let span = high.wrapping_sub(*low) as u64;
+                low.wrapping_add(span.checked_add(1).map_or(bits, |count| below(bits, count)) as i64)
+            }
+            Integers::Drawn(dist) => libm::round(dist.draw(bits)) as i64,
+        }
+    }
+}
+
+/// Why a word is no place, although it looks like one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlaceError {
+    /// No place has this name.
+    Unknown(String),
+    /// The place has its name right, and not what follows it; with what is expected.
+    Wrong(String, &'static str),
+}
+
+/// The places that a command has, and what fills them.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    pub(super) fills: Vec<Fill>,
+    /// The names of places that may be there more than once, with the number of what fills them.
+    named: Vec<(String, usize)>,
+}
+
+impl Places {
+    /// Finds the places in a word. An empty word is one empty text.
+    pub(super) fn parts_of(&mut self, word: &[u8]) -> Result<Vec<Part>, PlaceError> {
+        let mut parts = Vec::new();
+        let mut text = Vec::new();
+        let mut rest = word;
+        while let Some((&first, after)) = rest.split_first() {
+            if let Some(literal) = rest.strip_prefix(b"\\").and_then(place_at) {
+                text.extend_from_slice(literal);
+                rest = &rest[1 + literal.len()..];
+            } else if let Some(place) = place_at(rest) {
+                if !text.is_empty() {
+                    parts.push(Part::Text(std::mem::take(&mut text)));
+                }
+                parts.push(self.part_of(place)?);
+                rest = &rest[place.len()..];
+            } else {
+                text.push(first);
+                rest = after;
+            }
+        }
+        if !text.is_empty() || parts.is_empty() {
+            parts.push(Part::Text(text));
+        }
+        Ok(parts)
+    }
+
+    /// The part that a place stands for.
+    fn part_of(&mut self, place: &[u8]) -> Result<Part, PlaceError> {
+        let word = String::from_utf8_lossy(place).into_owned();
+        let inner = &word[2..word.len() - 2];
+        let (name, given) = inner.split_once(':').map_or((inner, None), |(name, given)| (name, Some(given)));
+        let unknown = || PlaceError::Unknown(word.clone());
+        let wrong = |expected| PlaceError::Wrong(word.clone(), expected);
+        let none =
+            |part: Part| if given.is_none() { Ok(part) } else { Err(wrong("nothing behind its name")) };
+        if let Some(name) = name.strip_prefix("int") {
+            return self.integers(&word, name, given);
+        }
+        if let Some(draw) = name.strip_prefix("key").and_then(draw_of) {
+            return none(if draw == 0 { Part::Key } else { self.fill(inner, Fill::Key(draw)) });
+        }
+        if let Some(draw) = name.strip_prefix("number").and_then(draw_of) {
+            let digits = |text: &str| text.parse().ok().filter(|digits| (1..=DIGITS_MAX).contains(digits));
+            return match given.map(digits) {
+                None if draw == 0 => Ok(Part::Number),
+                None => Ok(self.fill(inner, Fill::Number(draw, 1))),
+                Some(Some(digits)) => Ok(self.fill(inner, Fill::Number(draw, digits))),
+                Some(None) => Err(wrong("a number of digits from 1 to 20, such as __number:12__")),
+            };
+        }
+        match name {
+            "value" => none(Part::Value),
+            "client" => none(self.fill(inner, Fill::Client)),
+            "seq" => none(self.fill(inner, Fill::Sequence)),
+            "now_ms" => none(self.fill(inner, Fill::NowMs)),
+            _ => Err(unknown()),
+        }
+    }
+
+    /// The part of a place for integers, whose name behind `int` is empty or begins with a dot.
+    fn integers(&mut self, word: &str, name: &str, given: Option<&str>) -> Result<Part, PlaceError> {
+        const EXPECTED: &str =
+            "integers such as __int:1-99__, or a distribution such as __int:normal:50,10__";
+        const SAME: &str =
+            "one range for each name: later places of a name repeat it or have none, such as __int.a__";
+        let is_name = |name: &str| {
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
+        if !name.is_empty() && !name.strip_prefix('.').is_some_and(is_name) {
+            return Err(PlaceError::Unknown(word.to_owned()));
+        }
+        let known = self.named.iter().find(|(known, _)| !name.is_empty() && known == name).map(|(_, at)| *at);
+        let integers =
+            given.map(|given| integers_of(given).ok_or(PlaceError::Wrong(word.to_owned(), EXPECTED)));
+        match (known, integers.transpose()?) {
+            (None, None) => Err(PlaceError::Wrong(word.to_owned(), EXPECTED)),
+            (None, Some(integers)) => {
+                self.fills.push(Fill::Integer(integers));
+                let at = self.fills.len() - 1;
+                if !name.is_empty() {
+                    self.named.push((name.to_owned(), at));
+                }
+                Ok(Part::Fill(at))
+            }
+            (Some(at), integers) => {
+                match integers.is_none_or(|integers| self.fills[at] == Fill::Integer(integers)) {
+                    true => Ok(Part::Fill(at)),
+                    false => Err(PlaceError::Wrong(word.to_owned(), SAME)),
+                }
+            }
+        }
+    }
+
+    /// The part of a place that has one content in a request, however often it is there.
+    fn fill(&mut self, name: &str, fill: Fill) -> Part {
+        let known = self.named.iter().find(|(known, _)| known == name).map(|(_, at)| *at);
+        Part::Fill(known.unwrap_or_else(|| {
+            self.fills.push(fill);
+            self.named.push((name.to_owned(), self.fills.len() - 1));
+            self.fills.len() - 1
+        }))
+    }
+}
+
+/// The number of a draw of records from what follows a name: nothing is the request's own record, 2 to 9 are others.
+fn draw_of(behind: &str) -> Option<u64> {
+    match behind.as_bytes() {
+        [] => Some(0),
+        [digit @ b'2'..=b'9'] => Some(u64::from(digit - b'1')),
+        _ => None,
+    }
+}
+
+/// The integers of `LO-HI` or of a distribution.
+fn integers_of(text: &str) -> Option<Integers> {
+    let range = text.get(1..).and_then(|behind| behind.find('-')).and_then(|at| {
+        let (low, high) = (&text[..at + 1], &text[at + 2..]);
+        Some((low.parse::<i64>().ok()?, high.parse::<i64>().ok()?))
+    });
+    match range {
+        Some((low, high)) => (low <= high).then_some(Integers::Range(low, high)),
+        None => text.parse().ok().map(Integers::Drawn),
+    }
+}
+
+/// The word in the form of a place that `bytes` begin with: a letter and what belongs to names and ranges, between two underscores on
+/// each side.
+pub(crate) fn place_at(bytes: &[u8]) -> Option<&[u8]> {
+    let inner = bytes.strip_prefix(b"__")?;
+    let is_of_place = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.:,@+-".contains(byte);
+    let end = inner.windows(2).position(|two| two == b"__").filter(|end| *end > 0)?;
+    (inner[0].is_ascii_alphabetic() && inner[..end].iter().all(is_of_place)).then(|| &bytes[..end + 4])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(word: &str) -> Result<(Vec<Part>, Vec<Fill>), PlaceError> {
+        let mut places = Places::default();
+        let parts = places.parts_of(word.as_bytes())?;
+        Ok((parts, places.fills))
+    }
+
+    #[test]
+    fn places_are_known_by_their_names() {
+        let fill = |word: &str| match parts(word).expect("it is a place") {
+            (parts, mut fills) if parts == [Part::Fill(0)] && fills.len() == 1 => fills.remove(0),
+            other => panic!("{word}: {other:?}"),
+        };
+        assert_eq!(fill("__key2__"), Fill::Key(1));
+        assert_eq!(fill("__key9__"), Fill::Key(8));
+        assert_eq!(fill("__number:12__"), Fill::Number(0, 12));
+        assert_eq!(fill("__number3__"), Fill::Number(2, 1));
+        assert_eq!(fill("__number3:4__"), Fill::Number(2, 4));
+        assert_eq!(fill("__int:-5-9__"), Fill::Integer(Integers::Range(-5, 9)));
+        assert_eq!(fill("__int:-9--5__"), Fill::Integer(Integers::Range(-9, -5)));
+        assert_eq!(
+            fill("__int:normal:50,10__"),
+            Fill::Integer(Integers::Drawn(Dist::Normal { mean: 50.0, sd: 10.0 }))
+        );
+        assert_eq!(fill("__client__"), Fill::Client);
+        assert_eq!(fill("__seq__"), Fill::Sequence);
+        assert_eq!(fill("__now_ms__"), Fill::NowMs);
+        let plain = |word: &str| parts(word).map(|(parts, _)| parts);
+        assert_eq!(plain("__key____value__"), Ok(vec![Part::Key, Part::Value]));
+        assert_eq!(plain("__number__"), Ok(vec![Part::Number]));
+    }
+
+    #[test]
+    fn a_place_with_a_name_has_one_content_and_others_are_made_anew() {
+        let (same, fills) = parts("__int.a:1-9__/__int.a:1-9__/__int.a__/__key2__/__key2__").expect("places");
+        let numbers: Vec<_> = same.iter().filter(|part| matches!(part, Part::Fill(_))).collect();
+        assert_eq!(numbers, [0, 0, 0, 1, 1].map(Part::Fill).iter().collect::<Vec<_>>());
+        assert_eq!(fills.len(), 2);
+        assert_eq!(parts("__int:1-9__ __int:1-9__").expect("places").1.len(), 2);
+    }
+
+    #[test]
+    fn what_looks_like_a_place_and_is_none_is_refused_unless_a_backslash_goes_before_it() {
+        for word in [
+            "__data__",
+            "__rand_int__",
+            "x__Key__",
+            "__key1__",
+            "__key10__",
+            "__integer:1__",
+            "__int.A:1-2__",
+        ] {
+            assert!(matches!(parts(word), Err(PlaceError::Unknown(_))), "{word}: {:?}", parts(word));
+        }
+        for word in [
+            "__int__",
+            "__int:9-1__",
+            "__int:x__",
+            "__number:0__",
+            "__number:21__",
+            "__key:3__",
+            "__int.a:1-2____int.a:1-3__",
+        ] {
+            assert!(matches!(parts(word), Err(PlaceError::Wrong(..))), "{word}: {:?}", parts(word));
+        }
+        for (word, text) in [
+            (r"\__init__", "__init__"),
+            ("__init", "__init"),
+            ("____", "____"),
+            ("_ _key__", "_ _key__"),
+            (r"\x", r"\x"),
+        ] {
+            assert_eq!(parts(word), Ok((vec![Part::Text(text.as_bytes().to_vec())], vec![])), "{word}");
+        }
+    }
+
+    #[test]
+    fn integers_reach_both_ends_of_their_range() {
+        let range = Integers::Range(-2, 2);
+        assert_eq!((range.of(0), range.of(u64::MAX)), (-2, 2));
+        let all = Integers::Range(i64::MIN, i64::MAX);
+        assert_eq!((all.of(0), all.of(u64::MAX)), (i64::MIN, i64::MAX));
+        assert_eq!(Integers::Range(7, 7).of(12345), 7);
+        assert_eq!(Integers::Drawn(Dist::Fixed(2.6)).of(1), 3);
+    }
+}

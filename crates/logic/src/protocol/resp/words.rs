@@ -1,0 +1,103 @@
+//! The words of a command as the user types it, by the rules of Redis' command line.
+
+/// Why a text has no words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WordsError {
+    /// A quote is not closed.
+    Open,
+    /// A closing quote is not followed by a blank.
+    Glued,
+}
+
+/// Splits at blanks, and takes quotes off. A quote may open in the midst of a word: `a"b c"` is one word.
+pub(super) fn split(mut text: &[u8]) -> Result<Vec<Vec<u8>>, WordsError> {
+    let mut words = Vec::new();
+    loop {
+        text = text.trim_ascii_start();
+        if text.is_empty() {
+            return Ok(words);
+        }
+        let mut word = Vec::new();
+        while let Some((&first, after)) = text.split_first() {
+            match first {
+                b'"' | b'\'' => {
+                    text = unquote(first, after, &mut word)?;
+                    if text.first().is_some_and(|byte| !byte.is_ascii_whitespace()) {
+                        return Err(WordsError::Glued);
+                    }
+                }
+                byte if byte.is_ascii_whitespace() => break,
+                byte => {
+                    word.push(byte);
+                    text = after;
+                }
+            }
+        }
+        words.push(word);
+    }
+}
+
+/// Reads up to the closing quote, and returns what follows it. In double quotes `\n`, `\r`, `\t`, `\a`, `\b` and `\xHH` stand for
+/// a byte and any other character after a backslash for itself; in single quotes only `\'` does.
+fn unquote<'a>(quote: u8, mut text: &'a [u8], word: &mut Vec<u8>) -> Result<&'a [u8], WordsError> {
+    loop {
+        let (byte, rest) = match (quote, text) {
+            (_, []) => return Err(WordsError::Open),
+            (_, [byte, rest @ ..]) if *byte == quote => return Ok(rest),
+            (b'"', [b'\\', b'x', high, low, rest @ ..]) if hex(*high).zip(hex(*low)).is_some() => {
+                (hex(*high).unwrap_or(0) << 4 | hex(*low).unwrap_or(0), rest)
+            }
+            (b'"', [b'\\', byte, rest @ ..]) => (escaped(*byte), rest),
+            (b'\'', [b'\\', b'\'', rest @ ..]) => (b'\'', rest),
+            (_, [byte, rest @ ..]) => (*byte, rest),
+        };
+        word.push(byte);
+        text = rest;
+    }
+}
+
+fn escaped(byte: u8) -> u8 {
+    match byte {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'a' => 0x07,
+        b'b' => 0x08,
+        byte => byte,
+    }
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|digit| digit as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_are_those_of_redis_command_line() {
+        for (text, words) in [
+            (r#"ECHO "a b""#, vec!["ECHO", "a b"]),
+            (r#"a"b c"  d"#, vec!["ab c", "d"]),
+            (r"a'b c'", vec!["ab c"]),
+            (r#""a\n\r\t\"\\\x41\q""#, vec!["a\n\r\t\"\\Aq"]),
+            (r"'a\n \'b\''", vec![r"a\n 'b'"]),
+            (r#""\x4""#, vec!["x4"]),
+            (r#"SET a "" "#, vec!["SET", "a", ""]),
+            (r"a\n", vec![r"a\n"]),
+            ("  ", vec![]),
+        ] {
+            let expected: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+            assert_eq!(split(text.as_bytes()), Ok(expected), "{text}");
+        }
+        for (text, error) in [
+            ("GET \"a", WordsError::Open),
+            ("GET 'a\\'", WordsError::Open),
+            ("GET \"a\"b", WordsError::Glued),
+            ("GET x'a'b", WordsError::Glued),
+        ] {
+            assert_eq!(split(text.as_bytes()), Err(error), "{text}");
+        }
+    }
+}
