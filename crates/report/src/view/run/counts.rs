@@ -56,7 +56,7 @@ pub(in crate::view) fn asked_rate_of(plan: &Plan) -> Option<f64> {
 }
 
 /// The name of an operation on the screen: the word of the user's own command stands for its requests.
-pub(super) fn op_name(plan: &Plan, name: &str) -> String {
+pub(in crate::view) fn op_name(plan: &Plan, name: &str) -> String {
     const LONGEST: usize = 24;
     let word = plan.command.as_ref().filter(|_| name == Verb::Command.name());
     let word = word.and_then(|command| command.split_whitespace().next());
