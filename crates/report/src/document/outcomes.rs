@@ -1,6 +1,8 @@
 //! The requests that were answered without an error and changed nothing: nothing was stored, or nothing was found.
 
+use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Outcome, Verb};
+use pummel_measure::summary::{Summary, Totals};
 use serde::{Deserialize, Serialize};
 
 use super::figures::is_zero;
@@ -30,7 +32,16 @@ pub struct OtherOutcomes {
 }
 
 impl OtherOutcomes {
-    /// The outcomes of an operation; `None` for reads, which have hits and misses, and for operations that always have an effect.
+    /// The requests of a run that may store or find nothing, by operation.
+    pub fn of_summary(summary: &Summary, plan: &Plan) -> Vec<OtherOutcomes> {
+        let others = |(verb, totals): &(Verb, Totals)| {
+            let op = OpResult::of_counts(&totals.counts);
+            OtherOutcomes::of(plan.name_of(*verb), &op, plan.protocol.is_resp())
+        };
+        summary.ops.iter().filter_map(others).collect()
+    }
+
+    /// The outcomes of an operation; `None` where no request was made, for reads, which have hits and misses, and for operations that always have an effect.
     fn of(name: &str, op: &OpResult, is_resp: bool) -> Option<OtherOutcomes> {
         let has_condition = Verb::ALL.iter().any(|verb| verb.name() == name && verb.has_condition());
         let count = |outcome: Outcome| op.outcomes.get(outcome.name()).copied().unwrap_or(0);
@@ -39,7 +50,7 @@ impl OtherOutcomes {
         let unanswered = if is_resp { 0 } else { count(Outcome::Ok) };
         let answered = op.completed.saturating_sub(unanswered);
         let others = OtherOutcomes { op: name.to_owned(), answered, not_stored, exists, not_found };
-        (has_condition || others.all() > 0).then_some(others)
+        (op.requests > 0 && (has_condition || others.all() > 0)).then_some(others)
     }
 
     /// All of these requests that stored or found nothing.
@@ -82,7 +93,28 @@ impl Document {
     /// The requests that may store or find nothing, by operation.
     pub fn other_outcomes(&self) -> Vec<OtherOutcomes> {
         let is_resp = self.plan.protocol.is_resp();
-        let asked = self.ops.iter().filter(|(_, op)| op.requests > 0);
-        asked.filter_map(|(name, op)| OtherOutcomes::of(name, op, is_resp)).collect()
+        self.ops.iter().filter_map(|(name, op)| OtherOutcomes::of(name, op, is_resp)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::{Run, sample};
+    use pummel_measure::measurement::Keep;
+    use pummel_measure::recorder::Sample;
+
+    #[test]
+    fn a_run_of_a_series_has_the_outcomes_that_its_own_report_has() {
+        let mut run = Run::new(Keep::Figures);
+        run.interval(2, Keep::Figures, |interval| {
+            let other = Sample { verb: Verb::Set, outcome: Outcome::NotStored, ..sample(0) };
+            (0..7).for_each(|_| interval.groups[0].record(&other));
+        });
+        let told = run.report(|report| OtherOutcomes::of_summary(report.summary, report.plan));
+        let set =
+            OtherOutcomes { op: "set".to_owned(), answered: 207, not_stored: 7, ..OtherOutcomes::default() };
+        assert_eq!(told, [set]);
+        assert_eq!(run.document(Document::other_outcomes), told);
     }
 }

@@ -126,14 +126,15 @@ pub(super) fn outcomes(runs: &[&RunFigures]) -> Vec<Line> {
     failed.into_iter().chain(overloaded).collect()
 }
 
-/// A line for each operation of some runs together of which some requests stored or found nothing; each side has its plan, its runs and what
-/// stands behind the names of its operations.
-pub(super) fn without_effect<'a>(
-    sides: impl IntoIterator<Item = (&'a Plan, &'a [RunFigures], String)>,
+/// A line for each operation of some runs together of which some requests stored or found nothing; each side has its plan, where that is
+/// known, the outcomes of its runs, and what stands behind the names of its operations.
+pub(super) fn without_effect<'a, All: IntoIterator<Item = &'a OtherOutcomes>>(
+    sides: impl IntoIterator<Item = (Option<&'a Plan>, All, String)>,
 ) -> Vec<Line> {
-    let named = sides.into_iter().flat_map(|(plan, runs, of)| {
-        let sums = OtherOutcomes::sums(runs.iter().flat_map(|run| &run.other_outcomes));
-        sums.into_iter().map(move |sum| (format!("{}{of}", op_name(plan, &sum.op)), sum))
+    let named = sides.into_iter().flat_map(|(plan, all, of)| {
+        let name = move |op: &str| plan.map_or(op.to_owned(), |plan| op_name(plan, op));
+        let sums = OtherOutcomes::sums(all).into_iter();
+        sums.map(move |sum| (format!("{}{of}", name(&sum.op)), sum))
     });
     outcome_lines(named)
 }

@@ -36,10 +36,10 @@ pub fn view(comparisons: &[Comparison], wanted: Wanted) -> View {
     comparisons.iter().for_each(|pair| lines.extend(result::further(pair)));
     lines.extend(differences::lines(comparisons, is_everything));
     lines.extend(outcomes(&runs));
-    lines.extend(without_effect(
-        sides::named(comparisons)
-            .map(|(name, side)| (&side.plan, side.runs.as_slice(), format!(" of {name}"))),
-    ));
+    lines.extend(without_effect(sides::named(comparisons).map(|(name, side)| {
+        let others = side.runs.iter().flat_map(|run| &run.other_outcomes);
+        (Some(&side.plan), others, format!(" of {name}"))
+    })));
     lines.extend(made_again(made_again_in_all(comparisons)));
     lines.extend(trust(&runs, true));
     lines.extend(limit(comparisons));

@@ -24,7 +24,8 @@ pub fn view(repetition: &Repetition, wanted: Wanted) -> View {
     let mut lines = vec![Line::new("Result", result::result(repetition, &headline(repetition)))];
     lines.extend(goal(repetition));
     lines.extend(outcomes(&runs));
-    lines.extend(without_effect([(&repetition.plan, repetition.runs.as_slice(), String::new())]));
+    let others = repetition.runs.iter().flat_map(|run| &run.other_outcomes);
+    lines.extend(without_effect([(Some(&repetition.plan), others, String::new())]));
     lines.extend(made_again(repetition.made_again));
     lines.extend(trust(&runs, false));
     lines.extend(limit(repetition));
