@@ -128,6 +128,12 @@ impl Counts {
 }
 
 impl Outcomes {
+    /// The requests that were answered without an error and stored or found nothing, by outcome.
+    pub fn without_effect(&self) -> [(Outcome, u64); 3] {
+        let [not_stored, exists, not_found] = Outcome::WITHOUT_EFFECT;
+        [(not_stored, self.not_stored), (exists, self.exists), (not_found, self.not_found)]
+    }
+
     /// Outcomes with their words in reports.
     pub fn named(&self) -> [(&'static str, u64); 11] {
         [

@@ -135,11 +135,12 @@ fn cell(values: &Values, row: usize) -> Cell<'_> {
 mod tests {
     use super::*;
     use crate::document::PhaseResult;
-    use crate::example::Run;
+    use crate::example::{Run, sample};
     use crate::tables::CACHE_COLUMNS;
-    use pummel_logic::protocol::Verb;
+    use pummel_logic::protocol::{Outcome, Verb};
     use pummel_logic::workload::cache_counts::CacheCounts;
     use pummel_measure::measurement::Keep;
+    use pummel_measure::recorder::Sample;
 
     fn rows(run: &Run) -> Vec<Vec<String>> {
         let table = String::from_utf8(run.document(render)).unwrap();
@@ -195,10 +196,27 @@ mod tests {
         });
         let rows = rows(&run);
         let names: Vec<&str> = CACHE_COLUMNS.iter().map(|(name, _)| *name).collect();
-        let at = rows[0].len() - names.len();
-        assert_eq!(rows[0][at..], names);
-        assert!(rows[1][at..].iter().all(String::is_empty), "misses are not told apart");
-        assert_eq!(rows[rows.len() - 1][at..], ["3", "0", "0", "0", "700", "0", "0", "2", "0"]);
+        let end = rows[0].len() - Outcome::WITHOUT_EFFECT.len();
+        let at = end - names.len();
+        assert_eq!(rows[0][at..end], names);
+        assert!(rows[1][at..end].iter().all(String::is_empty), "misses are not told apart");
+        assert_eq!(rows[rows.len() - 1][at..end], ["3", "0", "0", "0", "700", "0", "0", "2", "0"]);
+    }
+
+    #[test]
+    fn requests_without_effect_are_counted_in_the_last_columns() {
+        let mut run = Run::new(Keep::Figures);
+        run.interval(2, Keep::Figures, |interval| {
+            for (of, count) in Outcome::WITHOUT_EFFECT.into_iter().zip(1..) {
+                let other = Sample { verb: Verb::Set, outcome: of, ..sample(0) };
+                (0..count).for_each(|_| interval.groups[0].record(&other));
+            }
+        });
+        let rows = rows(&run);
+        let at = rows[0].len() - Outcome::WITHOUT_EFFECT.len();
+        assert_eq!(rows[0][at..], ["outcomes_not_stored", "outcomes_exists", "outcomes_not_found"]);
+        assert_eq!(rows[1][at..], ["0", "0", "0"]);
+        assert_eq!(rows[rows.len() - 1][at..], ["1", "2", "3"]);
     }
 
     #[test]
@@ -206,7 +224,12 @@ mod tests {
         let mut document = Run::new(Keep::Figures).document(Clone::clone);
         let phases = |document: &Document| -> Vec<String> {
             let table = String::from_utf8(render(document)).expect("UTF-8");
-            let phase = |line: &str| line.rsplit(',').nth(CACHE_COLUMNS.len()).unwrap_or_default().to_owned();
+            let phase = |line: &str| {
+                line.rsplit(',')
+                    .nth(CACHE_COLUMNS.len() + Outcome::WITHOUT_EFFECT.len())
+                    .unwrap_or_default()
+                    .to_owned()
+            };
             table.lines().map(phase).collect()
         };
         assert_eq!(phases(&document), ["phase", "", "", "", ""]);
@@ -226,7 +249,8 @@ mod tests {
         assert_eq!(last.len(), rows[0].len());
         assert_eq!((last[2].as_str(), last[3].as_str()), ("get", "4"));
         let first_time = rows[0].iter().position(|column| column == "response_min_us").unwrap();
-        assert!(last[first_time..].iter().all(String::is_empty), "{last:?}");
-        assert_eq!(rows[0][rows[0].len() - CACHE_COLUMNS.len() - 1], "phase");
+        let end = last.len() - Outcome::WITHOUT_EFFECT.len();
+        assert!(last[first_time..end].iter().all(String::is_empty), "{last:?}");
+        assert_eq!(rows[0][rows[0].len() - CACHE_COLUMNS.len() - Outcome::WITHOUT_EFFECT.len() - 1], "phase");
     }
 }

@@ -11,7 +11,7 @@ use pummel_measure::uncertainty::steadiness::Steadiness;
 
 use crate::csv::{Cell, Csv};
 use crate::document::trust::ReliableFigures;
-use crate::document::{CurveDocument, CurveFit, CurveLevel, CurveRun, Named};
+use crate::document::{CurveDocument, CurveFit, CurveLevel, CurveRun, Named, OtherOutcomes};
 pub use crate::json::render as json;
 use crate::markdown;
 use crate::scaling::{law_of, levels};
@@ -40,6 +40,8 @@ pub struct Point {
     pub due_s: f64,
     /// Values that were wrong, or older than what the same client had stored; `None` where none are checked.
     pub wrong_values: Option<u64>,
+    /// Requests that may store or find nothing, by operation.
+    pub other_outcomes: Vec<OtherOutcomes>,
     /// Number of due requests that were not made, since they were late.
     pub skipped: u64,
     /// Figures of the run.
@@ -90,6 +92,7 @@ impl Point {
             carried: self.carried(),
             steady: summary.steadiness.as_ref().map(Steadiness::is_steady),
             wrong_values: self.wrong_values,
+            other_outcomes: self.other_outcomes.clone(),
             limit: summary.limit(self.asked.is_some(), self.skipped).name().to_owned(),
             says: cause_words(&summary.verdict.cause),
             cause: Some(summary.verdict.cause.clone()),
@@ -248,6 +251,7 @@ mod tests {
             seed: 7,
             due_s,
             wrong_values: None,
+            other_outcomes: Vec::new(),
             skipped: 0,
             summary,
         }

@@ -9,6 +9,7 @@ use crate::document::{Document, Figure, GoalOutcome, UntilOutcome};
 use crate::escaped::{Text, Xml};
 use crate::numbers::{grouped, number};
 use crate::words::fail_on::answer_words;
+use crate::words::outcomes::other_outcomes;
 
 /// Characters of foreign words that are shown at most.
 const WORDS_MAX: usize = 2_000;
@@ -129,9 +130,19 @@ fn asked(document: &Document) -> Vec<(String, Fate)> {
         )
     };
     let outcomes = document.plan.fail_on.iter().filter(|on| matches!(on, FailOn::Outcomes(_)));
-    let outcomes = outcomes.map(|on| (*on, "outcomes"));
+    let outcomes = outcomes.map(|on| case((*on, "outcomes"))).map(|(name, fate)| match fate {
+        Fate::Failed(why) => (name, Fate::Failed(with_outcomes(document, why))),
+        fate => (name, fate),
+    });
     let named = names.into_iter().filter(|(on, _)| document.plan.fail_on.contains(on));
-    named.chain(outcomes).map(case).collect()
+    named.map(case).chain(outcomes).collect()
+}
+
+/// The words with the operations of which some requests stored or found nothing behind them.
+fn with_outcomes(document: &Document, words: String) -> String {
+    let others = document.other_outcomes().into_iter().filter(|others| others.all() > 0);
+    let each = others.map(|others| other_outcomes(&others.op, &others));
+    std::iter::once(words).chain(each).collect::<Vec<_>>().join("; ")
 }
 
 fn goal(goal: &GoalOutcome) -> (String, Fate) {
@@ -172,7 +183,7 @@ mod tests {
     use super::*;
     use crate::document::{TrustResult, VerdictResult};
     use crate::example::Run;
-    use pummel_logic::plan::Goal;
+    use pummel_logic::plan::{Goal, Plan};
     use pummel_logic::time::MILLISECOND;
     use pummel_measure::measurement::Keep;
     use pummel_measure::reason::Reason;
@@ -208,6 +219,25 @@ mod tests {
         assert!(failed.contains(&format!("{name}<failure message=\"It was me\">")), "{failed}");
         assert!(failed.contains("name=\"times may be believed\"><failure message=\"Not mine\">"), "{failed}");
         assert!(failed.contains("tests=\"5\" failures=\"2\""), "{failed}");
+    }
+
+    #[test]
+    fn requests_without_effect_are_a_failure_that_names_their_operations() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        let mut op = document.ops.get("set").expect("a tenth of the requests").clone();
+        op.outcomes = [("stored", 150), ("not_stored", 50)].into_iter().collect();
+        document.ops = [("replace", op)].into_iter().collect();
+        let with = |parts| {
+            let document = Document {
+                plan: Plan { fail_on: vec![FailOn::Outcomes(parts)], ..document.plan.clone() },
+                ..document.clone()
+            };
+            String::from_utf8(render(&document)).unwrap()
+        };
+        assert!(with(250_000).contains("name=\"outcomes\"/>"), "{}", with(250_000));
+        let why = "50 of 200 answered requests that may store or find nothing did so; replace: 50 of 200 not stored";
+        let failed = format!("name=\"outcomes\"><failure message=\"{why}\">");
+        assert!(with(249_999).contains(&failed), "{}", with(249_999));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use pummel_measure::summary::time_text;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::csv::Cell;
-use crate::document::{Document, Figure, TimeFigures, reads};
+use crate::document::{Document, Figure, OtherOutcomes, TimeFigures, reads};
 use crate::numbers::{grouped, number};
 
 /// A figure by which runs are compared.
@@ -225,6 +225,9 @@ pub struct RunFigures {
     /// Keys that were found and keys that were not, by requests that read; null where that is not known.
     #[serde(default)]
     pub lookups: Option<Lookups>,
+    /// Requests that may store or find nothing, by operation; absent where there were none, and where that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_outcomes: Vec<OtherOutcomes>,
     /// Requests that ended as errors or without a reply; null where that is not known.
     #[serde(default)]
     pub errors: Option<u64>,
@@ -340,6 +343,7 @@ impl RunFigures {
             server_cpu_us_per_request: server_cpu_us(result),
             wrong_values: (result.plan.verify > 0.0).then_some(verify.failed + verify.stale),
             lookups: Some(Lookups::of(result)),
+            other_outcomes: result.other_outcomes(),
             errors: Some(result.totals.errors),
             met: (!result.goals.is_empty()).then(|| !result.missed_a_goal()),
             trust: result.trust.as_ref().map(|trust| trust.ok),
@@ -526,6 +530,7 @@ pub(crate) mod tests {
             server_cpu_us_per_request: None,
             wrong_values: None,
             lookups: Some(Lookups { hits: 180_000, misses: 0 }),
+            other_outcomes: Vec::new(),
             errors: Some(0),
             met: None,
             trust: Some(true),

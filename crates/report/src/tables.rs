@@ -1,6 +1,6 @@
 //! The result as plain tables of columns, for formats that programs read: intervals, and histograms in long form.
 
-use pummel_logic::protocol::Fault;
+use pummel_logic::protocol::{Fault, Outcome};
 use pummel_logic::workload::cache_counts::CacheCounts;
 use pummel_measure::recorder::Span;
 
@@ -138,6 +138,10 @@ pub fn intervals(document: &Document) -> Table {
     for (name, of) in CACHE_COLUMNS {
         let count = |_: &IntervalResult, op: &OpResult| op.cache.as_ref().map(|counts| of(counts) as f64);
         columns.push((name.to_owned(), numbers(&count)));
+    }
+    for name in Outcome::WITHOUT_EFFECT.map(|outcome| outcome.name()) {
+        let count = |op: &OpResult| op.outcomes.get(name).copied().unwrap_or(0);
+        columns.push((format!("outcomes_{name}"), counts(&count)));
     }
     Table::new(columns)
 }

@@ -20,9 +20,9 @@ pub struct ResultArgs {
     pub labels: Vec<(String, String)>,
     /// Exit with status 3 if the run was `limited` (by the generator), `untrusted` (its times cannot be believed), `unsteady` or
     /// `overloaded` (its backlog grew to the end), had `errors` (requests that failed or got no answer) or `lost` acknowledged writes
-    /// (--audit), or if more than the share of `outcomes:SHARE` (such as 5%) of the
-    /// answered requests other than reads were not stored or found no record, or if that cannot be determined; several may be given,
-    /// separated by commas. Their test cases in --junit fail too
+    /// (--audit), or if more than the share of `outcomes:SHARE` (such as 5%) of the answered requests that may store or find nothing
+    /// did so (add, replace, append, prepend, cas, incr, decr, delete, touch, and nil of --command), or if that cannot be determined;
+    /// several may be given, separated by commas. Their test cases in --junit fail too
     #[arg(long, value_name = "WHAT,...", value_parser = fail_on)]
     pub fail_on: Vec<FailOnList>,
 }

@@ -26,7 +26,7 @@ pub enum FailOn {
     Overloaded,
     /// A write that was acknowledged was not there when the keys were read back.
     Lost,
-    /// More than this share, in millionths, of the answered requests other than reads were not stored, or found no record.
+    /// More than this share, in millionths, of the answered requests that may store or find nothing did so.
     Outcomes(u32),
 }
 

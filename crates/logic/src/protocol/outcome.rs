@@ -79,6 +79,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The outcomes of requests that were answered without an error and stored or found nothing, but for reads.
+    pub const WITHOUT_EFFECT: [Outcome; 3] = [Outcome::NotStored, Outcome::Exists, Outcome::NotFound];
+
     /// The word of result files for the outcome.
     pub fn name(&self) -> &'static str {
         match self {

@@ -86,6 +86,13 @@ impl Verb {
             || matches!(self, Verb::Hset | Verb::Mset)
     }
 
+    /// Whether requests of this verb store or find nothing where the server does not hold what they need, or holds what they are not
+    /// to replace; those of a user's command may.
+    pub fn has_condition(self) -> bool {
+        matches!(self, Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend | Verb::Cas)
+            || matches!(self, Verb::Incr | Verb::Decr | Verb::Delete | Verb::Touch | Verb::Command)
+    }
+
     /// Whether requests of this verb have an expiry. The answer is true for append and prepend too, although RESP's
     /// APPEND and memcached's binary protocol send none with them.
     #[inline]

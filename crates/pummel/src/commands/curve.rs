@@ -115,6 +115,7 @@ mod tests {
             seed: 1,
             due_s: 2.0,
             wrong_values: None,
+            other_outcomes: Vec::new(),
             skipped: 0,
             summary,
         }

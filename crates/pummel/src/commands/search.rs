@@ -180,6 +180,7 @@ mod tests {
             seed: 1,
             due_s,
             wrong_values: None,
+            other_outcomes: Vec::new(),
             skipped: 0,
             summary,
         };

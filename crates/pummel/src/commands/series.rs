@@ -21,7 +21,7 @@ use pummel_measure::summary::Summary;
 use pummel_report::anonymous;
 use pummel_report::curve;
 use pummel_report::curve::Point;
-use pummel_report::document::{CurveDocument, CurveRun};
+use pummel_report::document::{CurveDocument, CurveRun, OtherOutcomes};
 use pummel_report::stored::ResultDocument;
 
 use crate::commands::detection::detected;
@@ -463,7 +463,8 @@ fn points_of(asked: Asked, finished: &Finished) -> Vec<Point> {
     let replayed = measurement.replayed.as_ref().map(|_| rows_due(summary));
     let due_s = rate.map_or(f64::INFINITY, |rate| due_s(plan, rate, replayed));
     let skipped = measurement.counters.skipped.requests;
-    vec![Point { role, asked: rate, level, seed, due_s, wrong_values, skipped, summary: summary.clone() }]
+    let (summary, other_outcomes) = (summary.clone(), OtherOutcomes::of_summary(summary, plan));
+    vec![Point { role, asked: rate, level, seed, due_s, wrong_values, other_outcomes, skipped, summary }]
 }
 
 /// The points of a run at two rates.
@@ -488,8 +489,19 @@ fn stretch_points(
         // Values are counted for the whole run.
         let wrong_values = wrong_values(measurement, plan).filter(|_| !is_first);
         let seed = plan.seed;
-        let (asked, skipped) = (Some(rate), measurement.counters.skipped.requests);
-        points.push(Point { role, asked, level: None, seed, due_s, wrong_values, skipped, summary });
+        let (asked, level, skipped) = (Some(rate), None, measurement.counters.skipped.requests);
+        let other_outcomes = OtherOutcomes::of_summary(&summary, plan);
+        points.push(Point {
+            role,
+            asked,
+            level,
+            seed,
+            due_s,
+            wrong_values,
+            other_outcomes,
+            skipped,
+            summary,
+        });
     }
     points
 }

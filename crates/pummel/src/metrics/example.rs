@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use pummel_logic::time::SECOND;
 use pummel_logic::workload::cache_counts::CacheCounts;
 use pummel_measure::histogram::Histogram;
-use pummel_measure::recorder::{Counts, Span};
+use pummel_measure::recorder::{Counts, Outcomes, Span};
 use pummel_report::snapshot::buckets::TimeBuckets;
 use pummel_report::snapshot::{
     ConnectionCounts, Identity, OpTotals, PlanFacts, Role, RunResult, ServerFigures, Snapshot, Stage,
 };
 
-use crate::metrics::families::{ProcessFigures, families};
+use crate::metrics::families::{ProcessFigures, Value, families};
 use crate::metrics::table::ROWS;
 
 fn times() -> TimeBuckets {
@@ -29,6 +29,9 @@ pub fn full() -> (Snapshot, ProcessFigures) {
     let cache = CacheCounts { expired: 1, hit_bytes: 800, ..CacheCounts::default() };
     let counts = Counts { completed: 9, hits: 8, misses: 1, cache, ..Counts::default() };
     let op = OpTotals { counts, times: std::array::from_fn(|_| times()) };
+    let outcomes = Outcomes { touched: 3, not_found: 4, ..Outcomes::default() };
+    let touch =
+        OpTotals { counts: Counts { completed: 7, outcomes, ..Counts::default() }, ..OpTotals::default() };
     let mut connections = ConnectionCounts::default();
     (connections.asked, connections.open, connections.lost) = (Some(50), Some(49), 1);
     let server = ServerFigures {
@@ -68,7 +71,7 @@ pub fn full() -> (Snapshot, ProcessFigures) {
         stage: Stage::Over,
         started_unix_ns: 1_700_000_000 * SECOND,
         backends: vec!["epoll"],
-        ops: BTreeMap::from([("get".to_owned(), op)]),
+        ops: BTreeMap::from([("get".to_owned(), op), ("touch".to_owned(), touch)]),
         workers_busy_ns: vec![SECOND, 2 * SECOND],
         connections,
         result: Some(result),
@@ -90,6 +93,20 @@ fn every_row_of_the_table_is_served_in_its_order() {
     let served: Vec<&str> = families(&snapshot, &process).iter().map(|family| family.row.name).collect();
     let table: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
     assert_eq!(served, table);
+}
+
+#[test]
+fn requests_without_effect_are_those_of_operations_that_may_have_none() {
+    let (snapshot, process) = full();
+    let families = families(&snapshot, &process);
+    let named = families.iter().find(|family| family.row.name == "pummel_requests_without_effect_total");
+    let samples = &named.expect("it is served").samples;
+    let expected = [("not_stored", 0), ("exists", 0), ("not_found", 4)];
+    assert_eq!(samples.len(), expected.len(), "none of the gets: {samples:?}");
+    for (sample, (outcome, count)) in samples.iter().zip(expected) {
+        let own = [("op", "touch".to_owned()), ("outcome", outcome.to_owned())];
+        assert!(sample.labels.ends_with(&own) && sample.value == Value::Count(count), "{sample:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A snapshot becomes metrics with their labels and values.
 
-use pummel_logic::protocol::Fault;
+use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::recorder::Span;
 use pummel_report::document::redirects_by_kind;
@@ -167,6 +167,14 @@ fn requests<'a>(to: &mut Collected<'a>, snapshot: &'a Snapshot) {
         for fault in Fault::ALL {
             let count = Value::Count(totals.counts.errors(fault));
             to.push("pummel_request_errors_total", &[op, fault.name()], count);
+        }
+    }
+    for (op, totals) in &snapshot.ops {
+        let has_condition = Verb::ALL.iter().any(|verb| verb.name() == *op && verb.has_condition());
+        for (outcome, count) in totals.counts.outcomes.without_effect() {
+            if has_condition || count > 0 {
+                to.push("pummel_requests_without_effect_total", &[op, outcome.name()], Value::Count(count));
+            }
         }
     }
     if snapshot.plan.as_ref().is_some_and(|plan| plan.are_a_cluster) && !snapshot.ops.is_empty() {

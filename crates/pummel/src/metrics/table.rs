@@ -160,6 +160,13 @@ pub static ROWS: &[Row] = &[
         "Requests that failed, by the kind of error",
     ),
     counter(
+        "pummel_requests_without_effect_total",
+        &["op", "outcome"],
+        Since::Interval,
+        "Requests that were answered without an error and stored or found nothing: not_stored, exists (stored by another client in \
+         between) or not_found; absent for operations that always have an effect",
+    ),
+    counter(
         "pummel_redirects_total",
         &["kind"],
         Since::Interval,

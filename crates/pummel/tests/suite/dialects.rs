@@ -7,7 +7,7 @@ use std::thread;
 use crate::common::counts::{Dialect, between, counted};
 use crate::common::redis::Redis;
 use crate::common::secured::Certificates;
-use crate::common::{Ended, Json, Memcached, pummel};
+use crate::common::{Ended, Json, Memcached, Running, flat, pummel};
 
 const MEMCACHED_OPS: &str = "get:4,gets:1,gat:1,gats:1,set:2,add:1,replace:1,append:1,prepend:1,cas:1,incr:1,decr:1,\
      delete:1,touch:1,version:1";
@@ -70,6 +70,100 @@ fn every_dialect_of_memcached_is_counted_behind_tls_too() {
         let result = verified(&secured, protocol, 4, &options);
         assert_memcached_counted(&result, protocol, &before, &second.stats());
     }
+}
+
+/// The screen of a run that asks for no evidence, flat, and its result.
+#[track_caller]
+fn told(server: &str, protocol: &str, words: &str, status: i32) -> (String, Json) {
+    let words = format!("run -s {server} --no-evidence --protocol {protocol} -c 4 -n 400 {words}");
+    let ended = pummel(&words).expect(status);
+    (flat(&ended.text), ended.json())
+}
+
+#[test]
+fn requests_without_effect_are_told_as_memcached_counts_them() {
+    let server = Memcached::start();
+    let mut second = server.connect();
+    for protocol in ["text", "meta", "binary"] {
+        let mut counted = |words: &str, status| {
+            let before = second.stats();
+            let (text, json) = told(&server.name, protocol, words, status);
+            assert_memcached_counted(&json, protocol, &before, &second.stats());
+            (text, json)
+        };
+        let all = "its times are those of requests that did nothing";
+        let prefix = format!("--key-prefix {protocol}: --records 50");
+        let (text, _) = counted(&format!("{prefix} --mix add:1 --fail-on outcomes:99%"), 3);
+        let fault =
+            "Fail on outcomes:99%: 400 of 400 answered requests that may store or find nothing did so";
+        assert!(
+            text.contains(&format!("{fault} Outcomes add: 400 of 400 not stored: {all}")),
+            "{protocol}: {text}"
+        );
+        // Nobody knows what became of requests without a reply.
+        let silent = format!("{prefix} --no-load --mix add:1 --noreply --fail-on outcomes:99%");
+        let (text, _) = told(&server.name, protocol, &silent, 3);
+        let unknown = "outcomes:99%: not known: no request that may store or find nothing was answered";
+        assert!(text.contains(unknown) && !text.contains("Outcomes"), "{protocol}: {text}");
+
+        // Each record is deleted once.
+        let (text, json) = counted(&format!("{prefix} --mix delete:1 --popularity sequential --load"), 0);
+        assert_eq!(json.count("ops/delete/outcomes/deleted"), 50, "{protocol}");
+        assert!(
+            text.contains("Outcomes delete: 350 of 400 without a record of their key Trust"),
+            "{protocol}: {text}"
+        );
+
+        // Nothing is there.
+        let mix = "replace:1,incr:1,decr:1,delete:1,touch:1";
+        let absent = format!("--key-prefix {protocol}-none: --records 50 --no-load --mix {mix} -v");
+        let (text, json) = counted(&absent, 0);
+        for op in mix.split(',').map(|op| op.trim_end_matches(":1")) {
+            let words = if op == "replace" { "not stored" } else { "without a record of their key" };
+            let asked = json.count(&format!("ops/{op}/completed"));
+            assert!(asked > 0, "{protocol}, {op}");
+            assert!(
+                text.contains(&format!("{op}: {asked} of {asked} {words}: {all}")),
+                "{protocol}, {op}: {text}"
+            );
+        }
+
+        // All clients change one record.
+        let (text, json) = counted(&format!("--key-prefix {protocol}-one: --records 1 -d 16 --mix cas:1"), 0);
+        let [asked, late] =
+            ["completed", "outcomes/exists"].map(|what| json.count(&format!("ops/cas/{what}")));
+        assert!(late > 0, "{protocol}: {text}");
+        let words = format!("cas: {late} of {asked} not stored, since another client had stored in between");
+        assert!(text.contains(&words), "{protocol}: {text}");
+    }
+}
+
+#[test]
+fn requests_without_effect_are_told_of_redis_too_whose_nil_may_mean_anything() {
+    let server = Redis::start(&[]);
+    for protocol in ["resp2", "resp3"] {
+        let of = |words: &str, status| told(&server.name(), protocol, words, status);
+        let (text, json) = of("--records 50 --mix add:1,delete:1,touch:1 --popularity sequential", 0);
+        for (op, outcome, words) in [
+            ("add", "not_stored", "not stored"),
+            ("delete", "not_found", "without a record of their key"),
+            ("touch", "not_found", "without a record of their key"),
+        ] {
+            let of = |what: &str| json.count(&format!("ops/{op}/{what}"));
+            let (some, all) = (of(&format!("outcomes/{outcome}")), of("completed"));
+            assert!(
+                some > 0 && text.contains(&format!("{op}: {some} of {all} {words}")),
+                "{protocol}: {text}"
+            );
+        }
+        let (text, _) = of("--no-load --mix incr:1 --fail-on outcomes:0", 0);
+        assert!(!text.contains("Outcomes"), "Redis counts from 0: {text}");
+    }
+    let words = format!("run -s {} --protocol resp2 -c 4 -n 400 --no-load --command", server.name());
+    let words: Vec<&str> =
+        words.split(' ').chain(["LPOP none:__key__", "--fail-on", "outcomes:5%"]).collect();
+    let text = flat(&Running::start_words(&words).end().expect(3).text);
+    assert!(text.contains("Outcomes lpop: 400 of 400 answered with nil Trust"), "{text}");
 }
 
 /// Counters that `whole_run` says Redis has, under Redis' names.
@@ -227,7 +321,7 @@ fn what_an_mset_stored_is_what_every_read_finds() {
 fn command(server: &Redis, command: &str, more: &str) -> Ended {
     let words = format!("run -s {} --protocol resp3 -n 2000 -v {more}", server.name());
     let words: Vec<&str> = words.split_whitespace().chain(["--command", command]).collect();
-    crate::common::Running::start_words(&words).end()
+    Running::start_words(&words).end()
 }
 
 #[test]

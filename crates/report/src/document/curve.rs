@@ -14,6 +14,7 @@ use super::SCHEMA;
 use super::figures::micros;
 use super::known::known;
 use super::named::Named;
+use super::outcomes::OtherOutcomes;
 use super::run::ToolResult;
 use super::trust::ReliableFigures;
 use crate::words::search::no_rate_words;
@@ -200,6 +201,9 @@ pub struct CurveRun {
     pub steady: Option<bool>,
     /// Number of values that were wrong or stale; null without `--verify`.
     pub wrong_values: Option<u64>,
+    /// Requests that may store or find nothing, by operation; absent where there were none, and where that is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_outcomes: Vec<OtherOutcomes>,
     /// The limit of the run, as its own report names it: one of the limits of `verdict`, and `none` in an open loop whose rate was
     /// carried although requests were late.
     pub limit: String,

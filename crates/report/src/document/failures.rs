@@ -5,7 +5,7 @@ use pummel_measure::outcome::RunOutcome;
 
 use super::limit_line::GENERATOR;
 use super::outcomes::OtherOutcomes;
-use super::{AuditResult, Document, reads};
+use super::{AuditResult, Document};
 
 /// Whether a run had a fault of `--fail-on`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +30,13 @@ pub enum Evidence {
         /// Number of all requests.
         all: u64,
     },
-    /// Requests other than reads that ended otherwise than they are for.
-    Outcomes(Vec<OtherOutcomes>),
+    /// Requests that were answered and stored or found nothing.
+    Outcomes {
+        /// Number of these requests.
+        without_effect: u64,
+        /// Number of the answered requests that may store or find nothing.
+        answered: u64,
+    },
     /// The run was not at one level.
     NotAtOneLevel,
     /// The queue grew to the end of the run.
@@ -54,6 +59,8 @@ pub enum Undetermined {
     NoRequest,
     /// No request was completed.
     NothingCompleted,
+    /// No request that may store or find nothing was answered.
+    NoneAnswered,
     /// No request was completed, so that there are no times.
     NoTimes,
     /// The result does not say what the limit was.
@@ -116,18 +123,16 @@ impl Document {
         }
     }
 
-    /// Whether more than a share of the answered requests other than reads ended otherwise than they are for.
+    /// Whether more than a share of the answered requests that may store or find nothing did so.
     fn has_other_outcomes(&self, share: f64) -> FailOnAnswer {
-        let others = self.other_outcomes();
-        let other: u64 = others.iter().map(OtherOutcomes::all).sum();
-        let ended: u64 =
-            self.ops.iter().filter(|(name, op)| !reads(name, op)).map(|(_, op)| op.completed).sum();
-        if self.totals.completed == 0 {
-            return FailOnAnswer::Unknown(Undetermined::NothingCompleted);
-        }
-        match other as f64 <= share * ended as f64 {
-            true => FailOnAnswer::No,
-            false => FailOnAnswer::Yes(Evidence::Outcomes(others)),
+        let all = self.other_outcomes();
+        let sum = |of: fn(&OtherOutcomes) -> u64| all.iter().map(of).fold(0, u64::saturating_add);
+        let (without_effect, answered) = (sum(OtherOutcomes::all), sum(|others| others.answered));
+        match (self.totals.completed, answered) {
+            (0, _) => FailOnAnswer::Unknown(Undetermined::NothingCompleted),
+            (_, 0) if !all.is_empty() => FailOnAnswer::Unknown(Undetermined::NoneAnswered),
+            _ if without_effect as f64 <= share * answered as f64 => FailOnAnswer::No,
+            _ => FailOnAnswer::Yes(Evidence::Outcomes { without_effect, answered }),
         }
     }
 
@@ -162,17 +167,34 @@ mod tests {
     use pummel_measure::measurement::Keep;
 
     #[test]
-    fn a_run_fails_on_outcomes_above_the_share_and_not_on_misses() {
+    fn a_run_fails_on_outcomes_above_the_share_of_those_that_may_have_them() {
+        let of = |count, name: &'static str, others: u64| {
+            let op = Run::new(Keep::Figures).document(|document| document.ops.get("set").cloned());
+            let mut op = op.expect("a tenth of the requests");
+            (op.requests, op.completed) = (count, count);
+            op.outcomes = [("stored", count - others), (name, others)].into_iter().collect();
+            op
+        };
         let mut document = Run::new(Keep::Figures).document(Clone::clone);
-        let mut op = document.ops.get("set").expect("a tenth of the requests").clone();
-        op.outcomes = [("stored", op.completed - 20), ("not_stored", 20)].into_iter().collect();
-        let share = 20_000_000 / op.completed as u32;
-        let words = format!("set: 20 of {} not stored", op.completed);
-        document.ops = [("set", op)].into_iter().collect();
-        assert_eq!(answer_words(&document.answer(FailOn::Outcomes(share - 1))), Some(words));
-        assert_eq!(document.answer(FailOn::Outcomes(share)), FailOnAnswer::No);
+        let answer = |document: &Document, share| document.answer(FailOn::Outcomes(share));
+        // Gets that miss and sets are none of them.
+        assert_eq!(answer(&document, 0), FailOnAnswer::No);
+        let ops = [
+            ("set", of(800, "ok", 0)),
+            ("add", of(150, "not_stored", 20)),
+            ("touch", of(50, "not_found", 5)),
+        ];
+        document.ops = ops.into_iter().collect();
+        let words = "25 of 200 answered requests that may store or find nothing did so".to_owned();
+        assert_eq!(answer_words(&answer(&document, 124_999)), Some(words));
+        assert_eq!(answer(&document, 125_000), FailOnAnswer::No);
+        // Nobody knows what became of requests without a reply.
+        document.ops = [("add", of(150, "ok", 150))].into_iter().collect();
+        assert_eq!(answer(&document, 0), FailOnAnswer::Unknown(Undetermined::NoneAnswered));
+        document.ops = [("add", of(0, "ok", 0))].into_iter().collect();
+        assert_eq!(answer(&document, 0), FailOnAnswer::No, "none was asked for");
         document.totals.completed = 0;
-        assert!(matches!(document.answer(FailOn::Outcomes(0)), FailOnAnswer::Unknown(_)));
+        assert_eq!(answer(&document, 0), FailOnAnswer::Unknown(Undetermined::NothingCompleted));
     }
 
     #[test]

@@ -526,7 +526,6 @@ pub fn facts(document: &Document) -> Vec<(&'static str, String)> {
     vec![
         ("Protocol", detected.unwrap_or_default()),
         ("Stored before", load.unwrap_or_default()),
-        ("Outcomes", document.outcomes_words().unwrap_or_default()),
         ("Keys", document.totals.keys_words().unwrap_or_default()),
         ("Warm-up", warm_up.unwrap_or_default()),
         ("Measured until", until.unwrap_or_default()),

@@ -103,9 +103,6 @@ fn details(document: &Document, width: usize) -> String {
     requests_estimated(&mut page, &document.totals);
     keys(&mut page, document);
     hits::hits(&mut page, document);
-    if let Some(words) = document.outcomes_words() {
-        page.field("Outcomes", &words);
-    }
     errors(&mut page, document);
     around(&mut page, document);
     agents(&mut page, document);

@@ -2,7 +2,7 @@
 
 use pummel_measure::words::{counted, grouped};
 
-use crate::document::{Evidence, FailOnAnswer, OtherOutcomes, Undetermined};
+use crate::document::{Evidence, FailOnAnswer, Undetermined};
 
 /// The evidence of a fault, or the reason why it cannot be determined; `None` where the run was not so.
 pub fn answer_words(answer: &FailOnAnswer) -> Option<String> {
@@ -19,7 +19,11 @@ fn evidence_words(evidence: &Evidence) -> String {
         Evidence::Requests { missing, all } => {
             format!("{} of {} requests failed or got no answer", grouped(*missing), grouped(*all))
         }
-        Evidence::Outcomes(others) => others.iter().map(OtherOutcomes::words).collect::<Vec<_>>().join("; "),
+        Evidence::Outcomes { without_effect, answered } => format!(
+            "{} of {} that may store or find nothing did so",
+            grouped(*without_effect),
+            counted(*answered, "answered request")
+        ),
         Evidence::NotAtOneLevel => "the run was not at one level".to_owned(),
         Evidence::Lost { lost, keys } => format!("{} of {} lost", grouped(*lost), counted(*keys, "key")),
         Evidence::GrowingQueue => "the queue grew to the end of the run".to_owned(),
@@ -31,6 +35,7 @@ fn undetermined_words(why: &Undetermined) -> &str {
         Undetermined::Says(words) => words,
         Undetermined::NoRequest => "no request was made",
         Undetermined::NothingCompleted => "no request was completed",
+        Undetermined::NoneAnswered => "no request that may store or find nothing was answered",
         Undetermined::NoTimes => "no request was completed: there are no times",
         Undetermined::NoLimit => "the result does not say what the limit was",
         Undetermined::NoTrust => "the result does not say whether its times may be believed",

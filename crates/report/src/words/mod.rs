@@ -4,6 +4,7 @@ pub mod fail_on;
 pub mod intervals;
 pub mod limit;
 pub mod observations;
+pub mod outcomes;
 pub mod reason;
 pub mod search;
 pub mod trust;

@@ -17,7 +17,7 @@ use pummel_measure::compare::Design;
 use self::judged::judged;
 use super::change::ChangeUnit;
 use super::run::Wanted;
-use super::several::{made_again, name_of, of_runs, outcomes, trust, unsteady, value};
+use super::several::{made_again, name_of, of_runs, outcomes, trust, unsteady, value, without_effect};
 use super::{Line, Text, View};
 use crate::comparison::{Comparison, Doubt, Order};
 use crate::run_figures::{Metric, RunFigures};
@@ -36,6 +36,10 @@ pub fn view(comparisons: &[Comparison], wanted: Wanted) -> View {
     comparisons.iter().for_each(|pair| lines.extend(result::further(pair)));
     lines.extend(differences::lines(comparisons, is_everything));
     lines.extend(outcomes(&runs));
+    lines.extend(without_effect(sides::named(comparisons).map(|(name, side)| {
+        let others = side.runs.iter().flat_map(|run| &run.other_outcomes);
+        (Some(&side.plan), others, format!(" of {name}"))
+    })));
     lines.extend(made_again(made_again_in_all(comparisons)));
     lines.extend(trust(&runs, true));
     lines.extend(limit(comparisons));

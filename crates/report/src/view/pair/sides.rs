@@ -17,10 +17,16 @@ pub(super) fn all(comparisons: &[Comparison]) -> Vec<&RunsOfSide> {
     first.into_iter().chain(comparisons.iter().map(|pair| &pair.sides[1])).collect()
 }
 
+/// The sides with their names.
+pub(super) fn named(comparisons: &[Comparison]) -> impl Iterator<Item = (&'static str, &RunsOfSide)> {
+    let first = comparisons.first().map(|pair| pair.names.0[0]);
+    let names = first.into_iter().chain(comparisons.iter().map(|pair| pair.names.0[1]));
+    names.zip(all(comparisons))
+}
+
 /// The lines that name the sides.
 pub(super) fn sides(comparisons: &[Comparison]) -> Vec<Side> {
     let Some(first) = comparisons.first() else { return Vec::new() };
-    let names = std::iter::once(first.names.0[0]).chain(comparisons.iter().map(|pair| pair.names.0[1]));
     let side = |(name, side): (&'static str, &RunsOfSide)| {
         let servers = side.plan.servers.join(", ");
         let parts = match first.command {
@@ -33,7 +39,7 @@ pub(super) fn sides(comparisons: &[Comparison]) -> Vec<Side> {
         };
         Side { name, parts }
     };
-    names.zip(all(comparisons)).map(side).collect()
+    named(comparisons).map(side).collect()
 }
 
 /// When the clients of a plan send.

@@ -8,6 +8,7 @@ use crate::comparison::{
     Claim, ClaimKind, Comparison, PairCommand, Question, SIDE_NAMES, ServerSoftware, Side, SideNames,
     SideSource,
 };
+use crate::document::OtherOutcomes;
 use crate::run_figures::Metric;
 use crate::screen::{Colours, Paper, draw};
 use crate::view::run::Wanted;
@@ -103,6 +104,20 @@ fn several(scales: &[f64]) -> Vec<Comparison> {
         Comparison::of_results([sides[0].clone(), other.clone()], &question)
     });
     others.collect()
+}
+
+#[test]
+fn a_side_whose_requests_stored_nothing_is_named() {
+    let mut pair = two_runs();
+    for (side, not_stored) in pair.sides.iter_mut().zip([0, 500]) {
+        let others =
+            OtherOutcomes { op: "add".to_owned(), answered: 500, not_stored, ..OtherOutcomes::default() };
+        side.runs[0].other_outcomes = vec![others];
+    }
+    let text = screen(&[pair], 120);
+    let told =
+        "\nOutcomes add of B: 500 of 500 not stored: its times are those of requests that did nothing\n";
+    assert!(text.contains(told), "{text}");
 }
 
 #[test]

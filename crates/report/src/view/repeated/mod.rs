@@ -10,7 +10,7 @@ mod spread;
 mod tests;
 
 use super::run::Wanted;
-use super::several::{made_again, of_runs, outcomes, trust, unsteady};
+use super::several::{made_again, of_runs, outcomes, trust, unsteady, without_effect};
 use super::{Line, Text, Tone, View};
 use crate::repetition::Repetition;
 use crate::run_figures::RunFigures;
@@ -24,6 +24,8 @@ pub fn view(repetition: &Repetition, wanted: Wanted) -> View {
     let mut lines = vec![Line::new("Result", result::result(repetition, &headline(repetition)))];
     lines.extend(goal(repetition));
     lines.extend(outcomes(&runs));
+    let others = repetition.runs.iter().flat_map(|run| &run.other_outcomes);
+    lines.extend(without_effect([(Some(&repetition.plan), others, String::new())]));
     lines.extend(made_again(repetition.made_again));
     lines.extend(trust(&runs, false));
     lines.extend(limit(repetition));

@@ -2,9 +2,11 @@
 
 use super::{brief, headline, view};
 use crate::comparison::{ServerSoftware, SideSource};
+use crate::document::OtherOutcomes;
 use crate::repetition::Repetition;
 use crate::run_figures::tests::run_at;
 use crate::screen::{Paper, draw};
+use crate::view::Tone;
 use crate::view::run::{Wanted, Word};
 use pummel_logic::plan::{Arrivals, Group, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::protocol::Verb;
@@ -99,6 +101,26 @@ median   20,003     115 us     230 us     460 us     1.03 ms
 differ by   0 %       14 %       14 %       14 %        14 %
 ";
     assert_eq!(screen(&two_groups(), 60), narrow);
+}
+
+#[test]
+fn requests_of_all_runs_that_stored_or_found_nothing_stand_beside_each_other() {
+    let mut made = two_groups();
+    let others = |op: &str, not_found| OtherOutcomes {
+        op: op.to_owned(),
+        answered: 1_000,
+        not_found,
+        ..OtherOutcomes::default()
+    };
+    for (run, count) in made.runs.iter_mut().zip([0, 1, 2, 0, 0, 7]) {
+        run.other_outcomes = vec![others("touch", count), others("incr", 0), others("delete", 1_000)];
+    }
+    let lines = view(&made, Wanted::Screen).lines;
+    let told: Vec<_> = lines.iter().map(|line| (line.label, line.tone, line.text.words())).collect();
+    let delete = "delete: 6,000 of 6,000 without a record of their key: its times are those of requests that did nothing";
+    let touch = "touch: 10 of 6,000 without a record of their key";
+    let of = |label, words: &str| (label, Tone::Warning, words.to_owned());
+    assert_eq!(told[1..3], [of("Outcomes", delete), of("", touch)]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod cluster;
 pub(in crate::view) mod counts;
 mod headline;
 mod judgement;
-mod notices;
+pub(in crate::view) mod notices;
 pub(in crate::view) mod ran;
 mod result;
 mod times;

@@ -7,16 +7,17 @@ use pummel_measure::uncertainty::quantile_name;
 use pummel_measure::words::{counted, grouped, percent, was};
 
 use super::cluster;
-use super::counts::{OUT_OF_BALANCE, faults, is_load, sum};
+use super::counts::{OUT_OF_BALANCE, faults, is_load, op_name, sum};
 use super::headline::{Headline, Word};
 use super::result::wrong;
 use crate::document::{
-    Document, FailOnAnswer, GoalOutcome, IntervalResult, ServerRequestsResult, ShardResult,
+    Document, FailOnAnswer, GoalOutcome, IntervalResult, OtherOutcomes, ServerRequestsResult, ShardResult,
 };
 use crate::view::cells::{interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
 use crate::visible::cut_name;
 use crate::words::fail_on::answer_words;
+use crate::words::outcomes::other_outcomes;
 
 /// The most messages of servers that are shown.
 pub(crate) const MESSAGES_MAX: usize = 5;
@@ -32,7 +33,7 @@ pub(super) fn before_trust(document: &Document, headline: &Headline) -> Vec<Line
     lines.extend(fail_on(document));
     lines.extend(verify(document, headline));
     lines.extend(audit(document));
-    let kinds: [fn(&Document) -> Vec<Line>; 15] = [
+    let kinds: [fn(&Document) -> Vec<Line>; 16] = [
         cluster::lines,
         pushes,
         errors,
@@ -43,6 +44,7 @@ pub(super) fn before_trust(document: &Document, headline: &Headline) -> Vec<Line
         restart,
         unsent,
         misses,
+        outcomes,
         agents,
         servers,
         others,
@@ -331,6 +333,22 @@ fn misses(document: &Document) -> Vec<Line> {
     let unexpected = document.unexpected_misses_words().map(|words| Line::warning("Misses", words));
     let by_cause = document.misses_words().map(|words| Line::new("Misses", Text::plain(words)));
     unexpected.into_iter().chain(by_cause).collect()
+}
+
+/// The operations of which some requests were answered and stored or found nothing.
+fn outcomes(document: &Document) -> Vec<Line> {
+    let named = |others: OtherOutcomes| (op_name(&document.plan, &others.op), others);
+    outcome_lines(document.other_outcomes().into_iter().map(named))
+}
+
+/// A line for each of some operations, with their names, of which some requests stored or found nothing. Those of which nearly all did so
+/// come first: their times are not what their names say.
+pub(in crate::view) fn outcome_lines(named: impl Iterator<Item = (String, OtherOutcomes)>) -> Vec<Line> {
+    let mut told: Vec<(String, OtherOutcomes)> = named.filter(|(_, others)| others.all() > 0).collect();
+    told.sort_by_key(|(_, others)| !others.is_nearly_all());
+    let is_warning = told.first().is_some_and(|(_, others)| others.is_nearly_all());
+    let words = told.iter().map(|(name, others)| other_outcomes(name, others));
+    labelled("Outcomes", if is_warning { Tone::Warning } else { Tone::Plain }, words.map(Text::plain))
 }
 
 /// The agents that were lost, or left before the end.

@@ -17,7 +17,7 @@ use super::{Wanted, view};
 use crate::VERSION;
 use crate::document::{
     AgentsResult, ChangePlace, ChangeResult, ChangedFigure, Document, LagPartResult, LossResult,
-    MemberResult, ReliableFigures, ServerRequestsResult, ServerTimes, StopResult,
+    MemberResult, OpResult, ReliableFigures, ServerRequestsResult, ServerTimes, StopResult,
 };
 use crate::example::{self, Run, evidence, sample};
 use crate::screen::{Paper, draw};
@@ -39,7 +39,7 @@ macro_rules! scene {
     };
 }
 
-const SCENES: [Scene; 17] = [
+const SCENES: [Scene; 18] = [
     scene!(open_loop),
     scene!(closed_loop),
     scene!(overload),
@@ -57,6 +57,7 @@ const SCENES: [Scene; 17] = [
     scene!(many_shards),
     scene!(agent_lost),
     scene!(goals_and_faults),
+    scene!(without_effect),
 ];
 
 /// An open loop whose requests were all answered, with intervals, of a server whose statistics were read.
@@ -293,6 +294,21 @@ fn goals_and_faults() -> Document {
     ];
     run.plan.fail_on = vec![FailOn::Errors, FailOn::Unsteady];
     run.document(Clone::clone)
+}
+
+/// Adds of which all found their keys, and deletes of which some found none.
+fn without_effect() -> Document {
+    let mut document = open_loop();
+    let set = document.ops.get("set").expect("a tenth of the requests").clone();
+    let with = |outcomes: [(&'static str, u64); 2]| OpResult {
+        outcomes: outcomes.into_iter().collect(),
+        ..set.clone()
+    };
+    let (delete, add) =
+        (with([("deleted", 180), ("not_found", 20)]), with([("stored", 0), ("not_stored", 200)]));
+    document.ops = [("delete", delete), ("add", add)].into_iter().collect();
+    document.plan.fail_on = vec![FailOn::Outcomes(50_000)];
+    document
 }
 
 #[test]

@@ -11,9 +11,10 @@ use pummel_measure::recorder::Sample;
 
 use super::{Headline, Wanted, Word, brief, exit_status, view};
 use crate::anonymous::document_of;
-use crate::document::{Document, ReliableFigures};
+use crate::document::{Document, OpResult, ReliableFigures};
 use crate::example::{Run, sample};
 use crate::screen::{Colours, Paper, draw};
+use crate::view::{Line, Tone};
 use crate::words::fail_on::answer_words;
 use crate::{Ending, Report};
 
@@ -24,6 +25,47 @@ fn good() -> Document {
 /// The screen of a document at some width.
 fn screen(document: &Document, width: usize) -> String {
     draw(&view(document, Wanted::Screen), Paper::of_width(width))
+}
+
+/// The lines on requests that had no effect, with the tone of their label.
+fn outcome_lines(ops: &[(&'static str, u64, &'static str, u64)]) -> Vec<(Tone, String)> {
+    let mut document = good();
+    let op = |(name, completed, outcome, others): (&'static str, u64, &'static str, u64)| {
+        let outcomes = [("stored", completed - others), (outcome, others)].into_iter().collect();
+        (name, OpResult { requests: completed, completed, outcomes, ..OpResult::default() })
+    };
+    document.ops = ops.iter().copied().map(op).collect();
+    let lines = view(&document, Wanted::Screen).lines;
+    let from = lines.iter().position(|line| line.label == "Outcomes").unwrap_or(lines.len());
+    let is_one = |(place, line): &(usize, &Line)| *place == 0 || line.label.is_empty();
+    let of = |(_, line): (usize, &Line)| (line.tone, line.text.words());
+    lines[from..].iter().enumerate().take_while(is_one).map(of).collect()
+}
+
+#[test]
+fn requests_without_effect_are_told_calmly_and_as_a_warning_where_nearly_all_had_none() {
+    assert_eq!(outcome_lines(&[("set", 1_000, "ok", 0), ("add", 1_000, "not_stored", 0)]), []);
+    let told = |ops: &[(&'static str, u64, &'static str, u64)]| {
+        let lines = outcome_lines(ops);
+        let tone = lines.first().map(|line| line.0);
+        (tone, lines.into_iter().map(|line| line.1).collect::<Vec<_>>())
+    };
+    let calm = told(&[("add", 2_000, "not_stored", 1_979), ("incr", 10, "not_found", 1)]);
+    let words = ["add: 1,979 of 2,000 not stored", "incr: 1 of 10 without a record of their key"];
+    assert_eq!(calm, (Some(Tone::Plain), words.map(str::to_owned).to_vec()));
+    let loud = told(&[("delete", 10, "not_found", 1), ("cas", 2_000, "exists", 1_980)]);
+    let words = [
+        "cas: 1,980 of 2,000 not stored, since another client had stored in between: nearly all of its times are those of \
+         requests that did nothing",
+        "delete: 1 of 10 without a record of their key",
+    ];
+    assert_eq!(loud, (Some(Tone::Warning), words.map(str::to_owned).to_vec()));
+    // Requests without a reply are not among those that were answered.
+    let noreply = told(&[("touch", 300, "ok", 300)]);
+    assert_eq!(noreply, (None, vec![]));
+    // A command answers nil for what it does not find, and also where it has done what it is for.
+    let nil = told(&[("command", 200, "not_found", 200)]);
+    assert_eq!(nil, (Some(Tone::Plain), vec!["command: 200 of 200 answered with nil".to_owned()]));
 }
 
 #[test]

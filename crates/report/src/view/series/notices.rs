@@ -6,6 +6,7 @@ use super::headline::SeriesHeadline;
 use super::result::{goal, of_all, wrong};
 use crate::document::CurveDocument;
 use crate::view::run::Word;
+use crate::view::several::without_effect;
 use crate::view::{Line, Text};
 
 /// The lines between the result and the trust.
@@ -26,7 +27,9 @@ pub(super) fn before_trust(curve: &CurveDocument, headline: &SeriesHeadline) -> 
         let words = format!("{} failed and {} made again", counted(count, "run"), was(count));
         Line::new("Again", Text::plain(words))
     });
-    [goal, verify, again].into_iter().flatten().collect()
+    let others = curve.runs.iter().flat_map(|run| &run.other_outcomes);
+    let outcomes = without_effect([(curve.plan.as_ref(), others, String::new())]);
+    goal.into_iter().chain(verify).chain(outcomes).chain(again).collect()
 }
 
 /// The runs that were not at one level from their beginning to their end.

@@ -10,7 +10,9 @@ use pummel_measure::rate_search::{NoRate, Recovery, Unsound};
 use super::{SeriesHeadline, brief, view};
 use crate::curve;
 use crate::document::trust::ReliableFigures;
-use crate::document::{CurveDocument, CurveGoal, CurveLevel, CurveOverload, CurveRun, CurveSearch, Named};
+use crate::document::{
+    CurveDocument, CurveGoal, CurveLevel, CurveOverload, CurveRun, CurveSearch, Named, OtherOutcomes,
+};
 use crate::screen::{Colours, Paper, draw};
 use crate::text::Detail;
 use crate::view::run::Wanted;
@@ -505,6 +507,19 @@ fn the_first_word_decides_the_exit_status_of_a_curve_with_goals() {
         said.contains("Result   GOAL MISSED, WRONG VALUES: p99") && said.contains("Verify   wrong: 2 values"),
         "{said}"
     );
+}
+
+#[test]
+fn requests_of_all_runs_that_stored_or_found_nothing_are_told_once() {
+    let mut document = not_sure();
+    let count = document.runs.len() as u64;
+    for run in &mut document.runs {
+        let others =
+            OtherOutcomes { op: "incr".to_owned(), answered: 2, not_found: 1, ..OtherOutcomes::default() };
+        run.other_outcomes = vec![others];
+    }
+    let told = format!("\nOutcomes incr: {count} of {} without a record of their key\n", 2 * count);
+    assert!(screen(&document, 80).contains(&told), "{}", screen(&document, 80));
 }
 
 #[test]
