@@ -162,8 +162,7 @@ fn push_word(parts: &[Part], key: &[u8], op: &Op<'_>, out: &mut Outbox) {
             Part::Key => out.push(key),
             Part::Number => out.push_decimal(op.delta),
             Part::Value => {
-                out.push(op.value.own);
-                out.push_shared(op.value.shared, op.value.shared_at);
+                op.value.push_to(out);
             }
         }
     }
@@ -305,12 +304,12 @@ fn hex(digit: u8) -> Option<u8> {
 mod tests {
     use super::*;
     use crate::protocol::contract::sent;
-    use crate::protocol::{Value, Verb};
+    use crate::protocol::{Rest, Value, Verb};
     use proptest::prelude::{prop_assert, proptest};
 
     fn written(text: &str) -> Result<String, TemplateError> {
         let op = Op {
-            value: Value { own: b"own ", shared: b"and shared", shared_at: 3 },
+            value: Value { own: b"own ", rest: Rest::Text { bytes: b"and shared", at: 3 } },
             delta: 100,
             ..Op::new(Verb::Command, b"key")
         };
