@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, IoSlice, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use pummel_logic::bodies::Bodies;
 use pummel_logic::connection::outbox::Outbox;
 use pummel_logic::protocol::handshake::{Credentials, Handshake, HandshakeProgress, HandshakeRefused};
 use pummel_logic::protocol::resp::Resp;
@@ -128,11 +129,7 @@ impl<C: Codec> Connection<C> {
     }
 
     fn send(&mut self, out: &Outbox) {
-        let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-        let count = out.parts(&[], &mut parts);
-        for part in &parts[..count] {
-            self.stream.write_all(part).expect("the request is sent");
-        }
+        self.stream.write_all(out.plain().expect("only own bytes")).expect("the request is sent");
     }
 
     fn receive(&mut self) -> Result<Answer, Malformed> {
@@ -234,7 +231,8 @@ fn stores_and_reads<const VERSION: u8>(redis: &Redis) {
         ends: vec![1, 2],
         values: vec![PairValue::of(&Value::plain(b"2")), PairValue::of(&Value::plain(b""))],
     };
-    let keys = Keys::Pairs(Pairs { list: &list, block: &[] });
+    let bodies = Bodies::new(0, 1.0);
+    let keys = Keys::Pairs(Pairs { list: &list, bodies: &bodies });
     to.expect(&Op { keys, ..Op::new(Verb::Mset, b"") }, Outcome::Stored);
     let keys = Keys::Many { bytes: b"anobc", ends: &[1, 3, 4, 5] };
     let answer = to.ask(&Op { keys, ..get("") });

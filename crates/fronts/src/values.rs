@@ -286,6 +286,17 @@ pub fn fraction(text: &str) -> Read<f64> {
     }
 }
 
+/// A ratio to 1, such as `2.5`.
+///
+/// # Errors
+/// Returns [`ValueError`] for anything that is no decimal number.
+pub fn ratio(text: &str) -> Read<f64> {
+    match Decimal::parse(text) {
+        Some(ratio) => Ok(ratio.as_f64()),
+        None => accepted("expected a ratio, such as 2 or 1.5"),
+    }
+}
+
 /// Servers of memcached's, separated by commas, each in the form that the Plan has: see [`address::server_at`].
 ///
 /// # Errors

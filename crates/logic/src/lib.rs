@@ -12,6 +12,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod arrival;
+pub mod bodies;
 #[deny(clippy::expect_used, clippy::unwrap_used)]
 pub mod client;
 #[deny(clippy::expect_used, clippy::unwrap_used)]

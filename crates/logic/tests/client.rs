@@ -35,6 +35,7 @@ fn data() -> Data {
         value_size: Dist::Fixed(100.0),
         expiry_s: Dist::Fixed(0.0),
         value_classes: Vec::new(),
+        value_compress: 1.0,
         key_tag: None,
         slots: Vec::new(),
         style: Style::default(),

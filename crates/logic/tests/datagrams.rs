@@ -4,7 +4,9 @@ use std::io::IoSlice;
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use pummel_logic::bodies::Bodies;
 use pummel_logic::connection::inflight::{AnswerUse, Ticket};
+use pummel_logic::connection::outbox::{Room, Sources};
 use pummel_logic::connection::session::{Answer, Chunk, Item, Session, Sink, Stamp};
 use pummel_logic::plan::Transport;
 use pummel_logic::protocol::text::Text;
@@ -152,8 +154,10 @@ impl Story {
 
     fn send(&mut self, at: Nanos) {
         loop {
+            let (bodies, mut room) = (Bodies::new(0, 1.0), Room::default());
             let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-            let count = self.session.poll_send(&[], &mut parts);
+            let sources = Sources { text: &[], bodies: &bodies };
+            let count = self.session.poll_send(sources, &mut room, &mut parts);
             if count == 0 {
                 return;
             }

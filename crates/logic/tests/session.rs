@@ -2,14 +2,16 @@
 
 use std::io::IoSlice;
 
+use pummel_logic::bodies::Bodies;
 use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin, Owed, Ticket};
+use pummel_logic::connection::outbox::{Room, Sources};
 use pummel_logic::connection::session::{Answer, Chunk, Item, Session, Sink, Stamp};
 use pummel_logic::plan::Transport;
 use pummel_logic::protocol::binary::Binary;
 use pummel_logic::protocol::meta::Meta;
 use pummel_logic::protocol::resp::{Resp2, Resp3};
 use pummel_logic::protocol::text::Text;
-use pummel_logic::protocol::{Codec, Fault, Keys, Malformed, Op, Outcome, Value, Verb};
+use pummel_logic::protocol::{Codec, Fault, Keys, Malformed, Op, Outcome, Rest, Value, Verb};
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos};
 
 /// One microsecond: the unit of all times in the scripts.
@@ -116,8 +118,10 @@ impl Story {
 
     /// Bytes that would be sent in one call.
     fn offered(&self) -> Vec<u8> {
+        let (bodies, mut room) = (Bodies::new(0, 1.0), Room::default());
         let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-        let count = self.session.poll_send(&self.block, &mut parts);
+        let sources = Sources { text: &self.block, bodies: &bodies };
+        let count = self.session.poll_send(sources, &mut room, &mut parts);
         parts[..count].iter().flat_map(|part| part.iter().copied()).collect()
     }
 
@@ -448,7 +452,7 @@ fn an_error_reply_ends_its_own_request_and_no_other() {
 fn a_large_value_is_pointed_at_and_sent_in_any_portions() {
     let mut story = Story::new();
     let block = story.block.clone();
-    let value = Value { own: b"head", shared: &block[123..50_123], shared_at: 123 };
+    let value = Value { own: b"head", rest: Rest::Text { bytes: &block[123..50_123], at: 123 } };
     story.ask(Op { value, ..Op::new(Verb::Set, b"big") }, 0).get("a", 0);
     let mut at = 10 * US;
     while story.session.has_output() {
@@ -682,10 +686,7 @@ fn exchange<C: Codec>(
 ) -> Result<u32, Malformed> {
     let ticket = Ticket { origin, ..Ticket::of(op.verb) };
     session.request(&op, ticket).expect("it can be said");
-    let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-    let count = session.poll_send(&[], &mut parts);
-    let offered = parts[..count].iter().map(|part| part.len()).sum();
-    session.handle_sent(offered, US, told);
+    session.handle_sent(session.offered_bytes(), US, told);
     session.handle_received(Chunk { bytes: reply, stamp: None, read: 2 * US }, told)
 }
 

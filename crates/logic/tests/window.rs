@@ -7,7 +7,7 @@ use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Data, Lengths, Pool, Replication, Style, Window, Work};
-use pummel_logic::protocol::{Fault, Outcome, Verb};
+use pummel_logic::protocol::{Fault, Outcome, Rest, Verb};
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 use pummel_logic::workload::key::KeyMaker;
@@ -62,6 +62,7 @@ impl Story {
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
             value_classes: Vec::new(),
+            value_compress: 1.0,
             key_tag: None,
             slots: Vec::new(),
             style: Style::default(),
@@ -96,7 +97,8 @@ impl Story {
         match self.client.poll(self.now, &mut self.maker) {
             Action::Ask { lane, op, ticket } => {
                 let keys = (0..op.keys.count()).map(|n| op.keys.key(n).to_vec()).collect();
-                let value = [op.value.own, op.value.shared].concat();
+                let Rest::Text { bytes, .. } = op.value.rest else { panic!("values are ranges of a table") };
+                let value = [op.value.own, bytes].concat();
                 Some(Asked { lane, ticket, keys, value, expiry_s: op.expiry_s })
             }
             Action::Done => None,

@@ -48,6 +48,7 @@ impl Made {
             value_size: fixed("pareto:0,178,0.348"),
             expiry_s: fixed("0"),
             value_classes: Vec::new(),
+            value_compress: 1.0,
             key_tag: None,
             slots: Vec::new(),
             style: Style::default(),

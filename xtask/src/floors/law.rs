@@ -25,7 +25,9 @@ pub const CRATES: [Crate; 10] = [
 ];
 
 const LOGIC: &[&str] = &[
-    "connection::outbox merge rng secrets time words",
+    "merge rng secrets time words",
+    "bodies",
+    "connection::outbox",
     "counters",
     "dist protocol",
     "plan",

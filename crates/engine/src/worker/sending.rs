@@ -4,6 +4,7 @@ use std::io::IoSlice;
 
 use pummel_logic::client::{Action, Client, Lane, WholeAnswer};
 use pummel_logic::connection::inflight::{Origin, Ticket};
+use pummel_logic::connection::outbox::{Room, Sources};
 use pummel_logic::connection::session::{OUTBOX_MAX_BYTES, Session};
 use pummel_logic::protocol::{Codec, Verb};
 use pummel_logic::time::{NEVER, Nanos};
@@ -201,8 +202,8 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
-    /// Sends the waiting bytes of a connection part by part, as many as the socket takes: those with ranges of the shared
-    /// block among them, datagrams, and those of requests that are stamped.
+    /// Sends the waiting bytes of a connection part by part, as many as the socket takes: those with long parts of values
+    /// among them, datagrams, and those of requests that are stamped.
     #[inline(never)]
     fn flush_parts<A: ReplyAccount>(&mut self, slot: usize, backend: &mut (impl Backend + ?Sized)) {
         let id = self.id(slot);
@@ -213,7 +214,8 @@ impl<C: Codec> WorkerState<C> {
             }
             let client = &self.entries[connection.client as usize].client;
             let (session, reporter) = (&mut connection.session, &mut self.reporter);
-            let sent = send_parts((id, client), session, self.maker.block(), reporter, backend);
+            let values = (self.maker.sources(), &mut self.room);
+            let sent = send_parts((id, client), session, values, reporter, backend);
             let Some((handed, offered)) = sent else { return };
             self.handle_handed::<A>(slot, handed, offered);
         }
@@ -291,22 +293,22 @@ impl<C: Codec> WorkerState<C> {
     }
 }
 
-/// Sends the next parts of the waiting bytes of a connection. Returns what the backend took and how many bytes were
+/// Sends the next parts of the waiting bytes of a connection; `values` are where long parts of values come from. Returns what the backend took and how many bytes were
 /// offered; `None` where no bytes wait.
 #[inline(never)]
 fn send_parts<C: Codec>(
     (id, client): (ConnId, &Client),
     session: &mut Session<C>,
-    block: &[u8],
+    values: (Sources<'_>, &mut Room),
     reporter: &mut WorkerReporter,
     backend: &mut (impl Backend + ?Sized),
 ) -> Option<(Handed, usize)> {
     if reporter.is_stamping() {
         let owner = (client.group() as u64, client.number());
-        return send_stamped((id, owner), session, block, reporter, backend);
+        return send_stamped((id, owner), session, values, reporter, backend);
     }
     let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-    let count = session.poll_send(block, &mut parts);
+    let count = session.poll_send(values.0, values.1, &mut parts);
     let offered = parts[..count].iter().map(|part| part.len()).sum();
     (count > 0).then(|| (backend.send(id, &parts[..count]), offered))
 }
@@ -318,18 +320,14 @@ fn send_parts<C: Codec>(
 fn send_stamped<C: Codec>(
     (id, owner): (ConnId, (u64, u64)),
     session: &mut Session<C>,
-    block: &[u8],
+    (sources, room): (Sources<'_>, &mut Room),
     reporter: &mut WorkerReporter,
     backend: &mut (impl Backend + ?Sized),
 ) -> Option<(Handed, usize)> {
-    let offered = {
-        let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-        let count = session.poll_send(block, &mut parts);
-        if count == 0 {
-            return None;
-        }
-        parts[..count].iter().map(|part| part.len()).sum()
-    };
+    let offered = session.offered_bytes();
+    if offered == 0 {
+        return None;
+    }
     let mut sample = reporter.stamping().and_then(|stamping| stamping.begin(id, owner, session.unsent()));
     if let Some((number, _)) = sample
         && !session.mark_sent(offered, number)
@@ -338,7 +336,7 @@ fn send_stamped<C: Codec>(
         reporter.release_stamp(number);
     }
     let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-    let count = session.poll_send(block, &mut parts);
+    let count = session.poll_send(sources, room, &mut parts);
     let handed = backend.send_marked(id, &parts[..count], sample.map(|(_, mark)| mark));
     if let Some((number, _)) = sample {
         if handed.taken == offered {

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use pummel_logic::client::{Client, Lane};
+use pummel_logic::connection::outbox::Room;
 use pummel_logic::connection::session::Session;
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
@@ -85,6 +86,8 @@ pub struct WorkerState<C> {
     pub endpoints: Vec<Endpoint>,
     pub maker: RequestMaker,
     pub reporter: WorkerReporter,
+    /// Room for the long parts of values that are being sent.
+    pub room: Room,
     /// The times at which clients asked to be woken. Each time is compared with the client's own due time, so that an
     /// entry that outlives its client wakes no other client.
     pub due: BinaryHeap<Reverse<(Nanos, u32)>>,
@@ -147,6 +150,7 @@ impl<C: Codec> WorkerState<C> {
             endpoints,
             maker: setup.maker,
             reporter: setup.reporter,
+            room: Room::default(),
             due: BinaryHeap::with_capacity(clients.len()),
             woken: Vec::with_capacity(clients.len()),
             woken_again: Vec::with_capacity(clients.len()),

@@ -356,6 +356,7 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     }
     change_keys(&mut plan, pair, model, &mut Draws::new(seed, 6));
     place_keys(&mut plan, &mut Draws::new(seed, 8));
+    form_values(&mut plan, &mut Draws::new(seed, 10));
     if has(Feature::Audit) {
         audit(&mut plan, &mut Draws::new(seed, 9));
     }
@@ -384,6 +385,21 @@ pub fn place_keys(plan: &mut Plan, draws: &mut Draws) {
     }
     if placed.clone().validate().is_ok() {
         *plan = placed;
+    }
+}
+
+/// Lets the values of some plans compress, and makes some so long that they are made anew for each call that sends a part of one,
+/// where the plan can be run with such values. All of it is drawn separately, so that other runs do not change because of it.
+pub fn form_values(plan: &mut Plan, draws: &mut Draws) {
+    let mut formed = plan.clone();
+    if draws.once_in(2) {
+        formed.data.value_compress = draws.one_of(&[1.3, 2.0, 10.0]);
+    }
+    if draws.once_in(6) {
+        formed.data.value_size = Dist::Uniform { low: 1_900.0, high: draws.one_of(&[2_200.0, 9_000.0]) };
+    }
+    if formed.clone().validate().is_ok() {
+        *plan = formed;
     }
 }
 

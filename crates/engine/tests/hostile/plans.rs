@@ -14,7 +14,7 @@ use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 use crate::faults::Mischief;
-use crate::features::{Draws, Model, Setting, place_keys};
+use crate::features::{Draws, Model, Setting, form_values, place_keys};
 use crate::scenes::{self, Name};
 
 /// Commands of the user, with places and replies of every kind.
@@ -152,6 +152,7 @@ fn plan(seed: u64, draws: &mut Draws) -> Plan {
     adapt(&mut plan, draws);
     change(&mut plan, draws);
     place_keys(&mut plan, draws);
+    form_values(&mut plan, draws);
     plan
 }
 

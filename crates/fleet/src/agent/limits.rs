@@ -6,8 +6,8 @@ use pummel_engine::run::ensure_descriptors;
 use pummel_engine::sys;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::{Depth, Plan, Work, memory};
+use pummel_logic::workload::sequence;
 use pummel_logic::workload::trace::{RecordedKeys, Trace};
-use pummel_logic::workload::{sequence, value};
 
 use crate::agent::peers::PEERS_MAX;
 
@@ -72,7 +72,6 @@ impl Limits {
         }
         let recording = RecordingLimit {
             others_bytes: need_bytes(plan, share),
-            longest_value_bytes: longest_value_bytes(plan),
             deletes: plan.phases.iter().any(|phase| matches!(phase.work, Work::Delete(_))),
             memory_bytes: self.memory_bytes,
         };
@@ -88,10 +87,8 @@ impl Limits {
 /// Memory that a recording may need beside everything else that a plan needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordingLimit {
-    /// Bytes of everything but the recording and the longest value.
+    /// Bytes of everything but the recording.
     others_bytes: u64,
-    /// Bytes of the longest value that the plan itself may store.
-    longest_value_bytes: u64,
     /// The plan deletes keys of the recording, which are found beforehand.
     deletes: bool,
     /// Bytes that there may be together.
@@ -99,14 +96,13 @@ pub struct RecordingLimit {
 }
 
 impl RecordingLimit {
-    /// Refuses a recording whose requests, with the longest value that they store, need more memory than is left.
+    /// Refuses a recording whose requests need more memory than is left.
     ///
     /// # Errors
     /// Returns what is needed so far, what is allowed, and the option that says so.
     pub fn check(&self, trace: &Trace) -> Result<(), String> {
-        let longest_value_bytes = self.longest_value_bytes.max(trace.longest_value().into());
         let keys_bytes = if self.deletes { RecordedKeys::need_bytes(trace.len()) } else { 0 };
-        let parts = [self.others_bytes, longest_value_bytes, trace.memory_bytes(), keys_bytes];
+        let parts = [self.others_bytes, trace.memory_bytes(), keys_bytes];
         let need_bytes = parts.into_iter().fold(0, u64::saturating_add);
         if need_bytes <= self.memory_bytes {
             return Ok(());
@@ -124,7 +120,7 @@ impl RecordingLimit {
     }
 }
 
-/// Bytes of memory that an agent's part of a plan needs at most beside the block that long values are ranges of.
+/// Bytes of memory that an agent's part of a plan needs at most beside a recording.
 fn need_bytes(plan: &Plan, share: &ProcessShare) -> u64 {
     let mut part = plan.clone();
     part.engine.threads = share.threads;
@@ -132,13 +128,12 @@ fn need_bytes(plan: &Plan, share: &ProcessShare) -> u64 {
         group.depth = Depth::Limit(memory::depth_of(group));
         group.clients = u32::try_from(clients.end - clients.start).unwrap_or(u32::MAX);
     }
-    memory::need_bytes(&part)
+    memory::need_bytes(&part).saturating_add(zeros_bytes(plan))
 }
 
-/// Bytes of the longest value that a plan may store.
-fn longest_value_bytes(plan: &Plan) -> u64 {
-    let in_sequence = plan.sequence().map_or(0, |sequence| sequence::largest(sequence.sizes, u64::MAX));
-    value::largest_of(&plan.data).min(value::VALUE_MAX_BYTES).max(in_sequence)
+/// Bytes of the text that the values of a sequence are ranges of; other values are made when they are sent.
+fn zeros_bytes(plan: &Plan) -> u64 {
+    plan.sequence().map_or(0, |sequence| sequence::largest(sequence.sizes, u64::MAX))
 }
 
 fn megabytes(bytes: u64) -> String {
@@ -197,17 +192,16 @@ mod tests {
         assert!(trace.push(b"key", 1_000, true));
         assert_eq!(left.check(&trace), Ok(()));
         assert!(trace.push(b"key", 1 << 30, true));
-        let why = left.check(&trace).expect_err("a long value of a recording");
-        assert!(why.contains("--max-memory") && why.contains("recording"), "{why}");
+        assert_eq!(left.check(&trace), Ok(()), "long values are made when they are sent");
         let tight = Limits { memory_bytes: 1 << 20, ..ROOMY };
         assert!(tight.check(&plan, &share(1)).expect_err("the process itself").contains("--max-memory"));
     }
 
     #[test]
-    fn long_values_and_deep_clients_need_memory() {
+    fn deep_clients_need_memory_and_long_values_do_not() {
         let mut large = plan(1, Depth::Limit(1));
         large.data.value_size = Dist::Fixed((1u64 << 30) as f64);
-        assert!(ROOMY.check(&large, &share(1)).expect_err("1 GiB").contains("--max-memory"));
+        assert!(ROOMY.check(&large, &share(1)).is_ok());
         let deep = plan(100, Depth::Limit(100_000));
         assert!(ROOMY.check(&deep, &share(100)).expect_err("deep").contains("--max-memory"));
         assert!(ROOMY.check(&deep, &share(1)).is_ok(), "only the part counts");
@@ -216,7 +210,7 @@ mod tests {
     #[test]
     fn the_requests_of_a_recording_are_counted_with_their_whole_keys() {
         let plan = plan(1, Depth::Limit(1));
-        let need_bytes = need_bytes(&plan, &share(1)) + longest_value_bytes(&plan);
+        let need_bytes = need_bytes(&plan, &share(1));
         let limits = Limits { memory_bytes: need_bytes + 1_000, connections: None };
         let left = limits.check(&plan, &share(1)).expect("there is room");
         let mut trace = Trace::new();
@@ -234,7 +228,7 @@ mod tests {
         let mut trace = Trace::new();
         (0..rows).for_each(|row| assert!(trace.push(format!("{row}").as_bytes(), 1, false)));
         let check = |plan: &Plan, keys_bytes: u64| {
-            let others_bytes = need_bytes(plan, &share(1)) + longest_value_bytes(plan);
+            let others_bytes = need_bytes(plan, &share(1));
             let memory_bytes = others_bytes + trace.memory_bytes() + keys_bytes;
             let limits = Limits { memory_bytes, connections: None };
             limits.check(plan, &share(1)).expect("there is room for the plan").check(&trace)

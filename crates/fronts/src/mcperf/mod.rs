@@ -386,6 +386,7 @@ impl OptionValues {
                 value_size: Dist::Fixed(1.0),
                 expiry_s: Dist::Fixed(f64::from(self.expiry_s)),
                 value_classes: Vec::new(),
+                value_compress: 1.0,
                 key_tag: None,
                 slots: Vec::new(),
                 style: Style::default(),

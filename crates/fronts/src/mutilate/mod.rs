@@ -395,6 +395,7 @@ fn data(options: &Options, servers: u32) -> Result<Data, Refusal> {
         value_size: whole(value_size, f64::trunc),
         expiry_s: Dist::Fixed(0.0),
         value_classes: Vec::new(),
+        value_compress: 1.0,
         key_tag: None,
         slots: Vec::new(),
         style: Style {

@@ -66,6 +66,7 @@ const LOAD_OPTIONS: &[&str] = &[
     "--key-tag",
     "--slots",
     "--value-size",
+    "--value-compress",
     "--ttl",
     "--allow-partial-load",
 ];
@@ -223,6 +224,7 @@ impl<A> Typed<A> {
             value_size: self.dist(VALUE_SIZE, &args.value_size, inputs)?,
             expiry_s: self.dist(TTL, &args.ttl, inputs)?,
             value_classes: args.value_classes.clone(),
+            value_compress: args.value_compress,
             key_tag: args.key_tag,
             slots: args.slots.iter().flat_map(|list| list.0.clone()).collect(),
             style: Style { expiry_jitter_percent: args.ttl_jitter, ..Style::default() },

@@ -581,6 +581,11 @@ pub struct DataArgs {
     /// The most popular records with lengths of their own, which only a workload names.
     #[arg(skip)]
     pub value_classes: Vec<ValueClass>,
+    /// Make values that lz4 and gzip shrink to about 1/RATIO, from 1 to 10; at 1 values do not compress, and every write has new bytes
+    ///
+    /// About this ratio holds for values of 4KiB and more; smaller ones shrink less
+    #[arg(long, value_name = "RATIO", default_value = default_of("--value-compress"), hide_default_value = true, value_parser = values::ratio, allow_hyphen_values = true)]
+    pub value_compress: f64,
     /// Prefix of every key. Default: none
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub key_prefix: String,

@@ -87,6 +87,7 @@ fn defaults() -> Plan {
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
             value_classes: Vec::new(),
+            value_compress: 1.0,
             key_tag: None,
             slots: Vec::new(),
             style: Style::default(),
@@ -358,6 +359,8 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
         }),
         ("--value-size 4KiB", |plan| plan.data.value_size = Dist::Fixed(4_096.0)),
         ("--value-size etc-value", |plan| plan.data.value_size = Dist::EtcValue),
+        ("--value-compress 2.5", |plan| plan.data.value_compress = 2.5),
+        ("--value-compress 1", |_| {}),
         ("--key-tag 1k", |plan| plan.data.key_tag = Some(1_000)),
         ("--route crc16 --slots 0-5460,9000 --slots 10000-10001", |plan| {
             plan.route = Route::Crc16;

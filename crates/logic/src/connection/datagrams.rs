@@ -2,7 +2,6 @@
 //! request.
 
 use std::collections::BTreeMap;
-use std::io::IoSlice;
 
 use super::answer::{Answer, Chunk, Item, Sink, Stamp, UNFIT, arrived, ended, ending, pass_item};
 use crate::connection::inflight::{AnswerUse, Inflight, Ticket};
@@ -61,12 +60,10 @@ const TOO_LARGE: Refused = Refused("a request over UDP has to fit in one datagra
 
 const BROKEN: Malformed = Malformed("a reply is not what its length says, or goes on behind its end");
 
-/// The next datagram to send: all of it lies in one piece, since it is too short for ranges of the shared block.
-/// Returns the number of `parts` that are set, 0 or 1.
-pub(super) fn next_datagram<'a>(owed: &Inflight, outbox: &'a Outbox, parts: &mut [IoSlice<'a>; 3]) -> usize {
-    let Some((len, _)) = owed.next_unsent().filter(|(_, place)| *place < WINDOW) else { return 0 };
-    parts[0] = IoSlice::new(&outbox.own()[..len]);
-    1
+/// The next datagram to send: all of it lies in one piece, since it has no long part of a value.
+pub(super) fn next_datagram<'a>(owed: &Inflight, outbox: &'a Outbox) -> Option<&'a [u8]> {
+    let (len, _) = owed.next_unsent().filter(|(_, place)| *place < WINDOW)?;
+    Some(&outbox.own()[..len])
 }
 
 /// The parts of a session that requests and replies over datagrams change.

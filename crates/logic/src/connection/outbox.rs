@@ -1,20 +1,69 @@
-//! Bytes that wait to be sent on one connection: its own bytes, and ranges of the shared value block among them.
+//! Bytes that wait to be sent on one connection: its own bytes, and long parts of values that are elsewhere or not made yet.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-/// Ranges of the shared block up to this length are copied; longer ones are only pointed at.
+use crate::bodies::{Bodies, GROUP_BYTES, Group};
+
+/// Parts of values up to this length are copied; longer ones are only pointed at.
 const COPY_MAX: usize = 2048;
+
+/// Most bytes of a body that are made for one call.
+const ROOM_BYTES: usize = 256 * 1024;
 
 /// Fewer taken bytes than this are not worth moving the rest to the front.
 const COMPACT_MIN_BYTES: usize = 16 * 1024;
 
-/// A range of the shared block that is sent before the own byte at `before`.
+/// The sources of long parts of values.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources<'a> {
+    /// A text whose ranges are sent as they are.
+    pub text: &'a [u8],
+    /// Bytes that are made when they are sent.
+    pub bodies: &'a Bodies,
+}
+
+/// Room for the bytes of bodies that are sent by one call, at most 256 KiB and only as much as was needed.
+#[derive(Debug, Default)]
+pub struct Room(Vec<Group>);
+
+impl Room {
+    /// Makes `len_bytes` bytes of the body with this seed, from `at` on.
+    fn make(&mut self, bodies: &Bodies, (seed, at): (u64, usize), len_bytes: usize) -> &[u8] {
+        let begin = at % GROUP_BYTES;
+        let count = (begin + len_bytes).div_ceil(GROUP_BYTES);
+        if self.0.len() < count {
+            self.0.resize(count, [0; GROUP_BYTES]);
+        }
+        bodies.fill(seed, (at / GROUP_BYTES) as u64, &mut self.0[..count]);
+        &self.0.as_flattened()[begin..begin + len_bytes]
+    }
+}
+
+/// The bytes of a part of a value that is longer than what is copied.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// A range of the shared text.
+    Text,
+    /// The body with this seed.
+    Body(u64),
+}
+
+/// A part of a value that is sent before the own byte at `before`: what is left of it begins at `at` in its source.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
     before: usize,
+    source: Source,
     at: usize,
     len: usize,
+}
+
+/// The bytes to send next: own bytes up to `head_end`, some of a hole, own bytes up to `tail_end`.
+#[derive(Clone, Copy, Debug)]
+struct Offer {
+    head_end: usize,
+    hole: Option<Hole>,
+    tail_end: usize,
 }
 
 /// Bytes that wait to be sent. An outbox is three words and one block of memory, and a second block after a large value
@@ -28,7 +77,7 @@ pub struct Outbox {
     holes: Option<Box<Holes>>,
 }
 
-/// Ranges of the shared block among the own bytes, in their order.
+/// Long parts of values among the own bytes, in their order.
 #[derive(Debug, Default)]
 struct Holes {
     list: VecDeque<Hole>,
@@ -93,38 +142,77 @@ impl Outbox {
         self.bytes.extend_from_slice(&digits[start..]);
     }
 
-    /// Adds the range of the shared block that begins at `at` and reads `shared`.
+    /// Adds the range of the shared text that begins at `at` and reads `bytes`.
     #[inline]
-    pub fn push_shared(&mut self, shared: &[u8], at: usize) {
-        if shared.len() <= COPY_MAX {
-            self.bytes.extend_from_slice(shared);
+    pub fn push_text(&mut self, bytes: &[u8], at: usize) {
+        if bytes.len() <= COPY_MAX {
+            self.bytes.extend_from_slice(bytes);
         } else {
-            let hole = Hole { before: self.bytes.len(), at, len: shared.len() };
-            let holes = self.holes.get_or_insert_default();
-            holes.list.push_back(hole);
-            holes.len += hole.len;
+            self.push_hole(Source::Text, at, bytes.len());
         }
     }
 
-    /// Fills in the bytes to send next, as up to three parts: own bytes, a range of `block`, own bytes again. Returns
-    /// how many parts were filled in; 0 when there is nothing to send.
+    /// Adds the first `len_bytes` bytes of the body with this seed.
     #[inline]
-    pub fn parts<'a>(&'a self, block: &'a [u8], parts: &mut [IoSlice<'a>; 3]) -> usize {
-        let Some(holes) = self.holes.as_ref().map(|holes| &holes.list).filter(|list| !list.is_empty()) else {
-            if self.taken == self.bytes.len() {
-                return 0;
-            }
-            parts[0] = IoSlice::new(&self.bytes[self.taken..]);
-            return 1;
+    pub fn push_body(&mut self, bodies: &Bodies, seed: u64, len_bytes: usize) {
+        if len_bytes <= COPY_MAX {
+            bodies.append(seed, len_bytes, &mut self.bytes);
+        } else {
+            self.push_hole(Source::Body(seed), 0, len_bytes);
+        }
+    }
+
+    fn push_hole(&mut self, source: Source, at: usize, len: usize) {
+        let hole = Hole { before: self.bytes.len(), source, at, len };
+        let holes = self.holes.get_or_insert_default();
+        holes.list.push_back(hole);
+        holes.len += hole.len;
+    }
+
+    #[inline]
+    fn offer(&self) -> Offer {
+        let all = self.bytes.len();
+        let list = self.holes.as_ref().map(|holes| &holes.list);
+        let Some(&hole) = list.and_then(VecDeque::front) else {
+            return Offer { head_end: all, hole: None, tail_end: all };
         };
-        let hole = holes[0];
-        let tail_end = holes.get(1).map_or(self.bytes.len(), |next| next.before);
+        let len = match hole.source {
+            Source::Text => hole.len,
+            Source::Body(_) => hole.len.min(ROOM_BYTES - hole.at % GROUP_BYTES),
+        };
+        let tail_end = match list.and_then(|list| list.get(1)) {
+            _ if len < hole.len => hole.before,
+            Some(next) => next.before,
+            None => all,
+        };
+        Offer { head_end: hole.before, hole: Some(Hole { len, ..hole }), tail_end }
+    }
+
+    /// The number of bytes that [`Outbox::parts`] fills in.
+    pub fn offered_bytes(&self) -> usize {
+        let Offer { hole, tail_end, .. } = self.offer();
+        tail_end - self.taken + hole.map_or(0, |hole| hole.len)
+    }
+
+    /// Fills in the bytes to send next, as up to three parts: own bytes, a part of a value from `sources`, own bytes again.
+    /// Returns how many parts were filled in; 0 when there is nothing to send.
+    #[inline]
+    pub fn parts<'a>(
+        &'a self,
+        sources: Sources<'a>,
+        room: &'a mut Room,
+        parts: &mut [IoSlice<'a>; 3],
+    ) -> usize {
+        let Offer { head_end, hole, tail_end } = self.offer();
+        let middle = match hole {
+            None => &[],
+            Some(Hole { source: Source::Text, at, len, .. }) => &sources.text[at..at + len],
+            Some(Hole { source: Source::Body(seed), at, len, .. }) => {
+                room.make(sources.bodies, (seed, at), len)
+            }
+        };
         let mut count = 0;
-        for part in [
-            &self.bytes[self.taken..hole.before],
-            &block[hole.at..hole.at + hole.len],
-            &self.bytes[hole.before..tail_end],
-        ] {
+        for part in [&self.bytes[self.taken..head_end], middle, &self.bytes[head_end..tail_end]] {
             if !part.is_empty() {
                 parts[count] = IoSlice::new(part);
                 count += 1;
@@ -133,14 +221,14 @@ impl Outbox {
         count
     }
 
-    /// The own bytes that wait, without the ranges of the shared block.
+    /// The own bytes that wait, without long parts of values.
     #[inline]
     pub fn own(&self) -> &[u8] {
         &self.bytes[self.taken..]
     }
 
-    /// The bytes to send next, if all of them are own bytes; `None` if a range of the shared block is among them, or
-    /// nothing waits.
+    /// The bytes to send next, if all of them are own bytes; `None` if a long part of a value is among them, or nothing
+    /// waits.
     #[inline]
     pub fn plain(&self) -> Option<&[u8]> {
         let has_holes = self.holes.as_ref().is_some_and(|holes| !holes.list.is_empty());
@@ -183,8 +271,8 @@ impl Outbox {
         assert!(self.taken <= self.bytes.len(), "more was taken than was there");
     }
 
-    /// Takes up to `count` bytes off the front, as far as there are ranges of the block. Returns how many own bytes
-    /// behind the last of them are left to take.
+    /// Takes up to `count` bytes off the front, as far as there are long parts of values. Returns how many own
+    /// bytes behind the last of them are left to take.
     fn take_holes(&mut self, mut count: usize) -> usize {
         let Some(holes) = &mut self.holes else { return count };
         while let Some(hole) = holes.list.front_mut() {
@@ -223,7 +311,7 @@ impl Outbox {
     /// Forgets what was added since there were `len_bytes` bytes, all of them own bytes or copied.
     ///
     /// # Panics
-    /// When a range of the shared block waits.
+    /// When a long part of a value waits.
     pub fn cut_back(&mut self, len_bytes: usize) {
         assert!(self.holes.as_ref().is_none_or(|holes| holes.list.is_empty()), "only own bytes are cut back");
         self.bytes.truncate(self.taken + len_bytes);
@@ -240,15 +328,23 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    fn drained(outbox: &mut Outbox, block: &[u8], step: usize) -> Vec<u8> {
+    /// The bytes that are offered next, with a text and the bodies of seed 0.
+    fn offered(outbox: &Outbox, text: &[u8]) -> Vec<u8> {
+        let (bodies, mut room) = (Bodies::new(0, 1.0), Room::default());
+        let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
+        let count = outbox.parts(Sources { text, bodies: &bodies }, &mut room, &mut parts);
+        let offered: Vec<u8> = parts[..count].iter().flat_map(|part| part.to_vec()).collect();
+        assert_eq!(outbox.offered_bytes(), offered.len());
+        offered
+    }
+
+    fn drained(outbox: &mut Outbox, text: &[u8], step: usize) -> Vec<u8> {
         let mut sent = Vec::new();
         loop {
-            let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-            let count = outbox.parts(block, &mut parts);
-            if count == 0 {
+            let offered = offered(outbox, text);
+            if offered.is_empty() {
                 return sent;
             }
-            let offered: Vec<u8> = parts[..count].iter().flat_map(|part| part.iter().copied()).collect();
             let taken = step.min(offered.len());
             sent.extend_from_slice(&offered[..taken]);
             outbox.take(taken);
@@ -264,7 +360,7 @@ mod tests {
             for (at, len) in [(5, 3000), (0, 10), (17, 4000), (100, 2049)] {
                 outbox.push(b"head ");
                 outbox.push_decimal(len as u64);
-                outbox.push_shared(&block[at..at + len], at);
+                outbox.push_text(&block[at..at + len], at);
                 outbox.push(b"\r\n");
                 expected.extend_from_slice(b"head ");
                 expected.extend_from_slice(len.to_string().as_bytes());
@@ -275,6 +371,35 @@ mod tests {
             assert_eq!(drained(&mut outbox, &block, step), expected, "sends of {step} bytes");
             assert!(outbox.is_empty());
         }
+    }
+
+    #[test]
+    fn bodies_come_out_as_they_are_made_for_every_size_of_sends() {
+        let bodies = Bodies::new(0, 1.0);
+        for step in [1_000, 2_049, 70_000, 1 << 20] {
+            let mut outbox = Outbox::default();
+            let mut expected = Vec::new();
+            for (seed, len) in [(1, 3_000), (2, 10), (3, 0), (4, 2_048), (5, 2_049), (6, 600_001), (7, 2_113)]
+            {
+                outbox.push(b"head ");
+                outbox.push_body(&bodies, seed, len);
+                outbox.push(b"\r\n");
+                expected.extend_from_slice(b"head ");
+                bodies.append(seed, len, &mut expected);
+                expected.extend_from_slice(b"\r\n");
+            }
+            assert_eq!(outbox.len(), expected.len());
+            assert!(drained(&mut outbox, &[], step) == expected, "sends of {step} bytes");
+            assert!(outbox.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_call_is_offered_no_more_of_a_body_than_there_is_room_for() {
+        let mut outbox = Outbox::default();
+        outbox.push_body(&Bodies::new(0, 1.0), 9, 1 << 30);
+        outbox.take(100);
+        assert_eq!(offered(&outbox, &[]).len(), ROOM_BYTES - 36);
     }
 
     #[test]
@@ -311,7 +436,7 @@ mod tests {
             let mut most = 0;
             for _ in 0..20_000 {
                 outbox.push(b"set key 0 0 ");
-                outbox.push_shared(&block[..shared_len], 0);
+                outbox.push_text(&block[..shared_len], 0);
                 outbox.push(b"\r\n");
                 most = most.max(outbox.len());
                 if outbox.len() > 30_000 {
@@ -333,15 +458,13 @@ mod tests {
             for number in 0..2_000 {
                 let at = number % 900;
                 outbox.push_decimal(number as u64);
-                outbox.push_shared(&block[at..at + range], at);
+                outbox.push_text(&block[at..at + range], at);
                 expected.extend_from_slice(number.to_string().as_bytes());
                 expected.extend_from_slice(&block[at..at + range]);
                 if number % 20 == 19 {
                     let mut left = outbox.len() * 3 / 4;
                     while left > 0 {
-                        let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-                        let count = outbox.parts(&block, &mut parts);
-                        let offered: Vec<u8> = parts[..count].iter().flat_map(|part| part.to_vec()).collect();
+                        let offered = offered(&outbox, &block);
                         let taken = step.min(left).min(offered.len());
                         sent.extend_from_slice(&offered[..taken]);
                         outbox.take(taken);

@@ -6,15 +6,17 @@
 use std::io::IoSlice;
 
 use super::session::Session;
+use crate::bodies::Bodies;
 use crate::connection::answer::{Answer, Chunk, Item, Sink, Stamp};
 use crate::connection::inflight::{AnswerUse, Ticket};
+use crate::connection::outbox::{Room, Sources};
 use crate::plan::Transport;
 use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
-use crate::protocol::{Codec, Fault, Keys, Malformed, Op, Value, Verb};
+use crate::protocol::{Codec, Fault, Keys, Malformed, Op, Rest, Value, Verb};
 use crate::time::{NEVER, Nanos};
 
-/// Length of the shared block, so that some values are pointed at and some are copied.
-const BLOCK_BYTES: usize = 8 << 10;
+/// Length of the shared text, so that some values are pointed at and some are copied.
+const TEXT_BYTES: usize = 8 << 10;
 
 /// Whole replies of text and meta, so that scripts get further than the first broken line.
 const REPLIES: [&[u8]; 12] = [
@@ -76,7 +78,8 @@ pub fn play_datagrams<C: Codec>(script: &[u8]) {
 struct Stage<'a, C> {
     script: &'a [u8],
     session: Session<C>,
-    block: Vec<u8>,
+    text: Vec<u8>,
+    bodies: Bodies,
     ends: Ends,
     now: Nanos,
 }
@@ -86,7 +89,14 @@ struct Ends(Vec<bool>);
 
 impl<'a, C: Codec> Stage<'a, C> {
     fn new(script: &'a [u8], session: Session<C>) -> Stage<'a, C> {
-        Stage { script, session, block: vec![b'v'; BLOCK_BYTES], ends: Ends(Vec::new()), now: 1_000_000 }
+        Stage {
+            script,
+            session,
+            text: vec![b'v'; TEXT_BYTES],
+            bodies: Bodies::new(0, 1.0),
+            ends: Ends(Vec::new()),
+            now: 1_000_000,
+        }
     }
 
     fn byte(&mut self) -> Option<u8> {
@@ -138,17 +148,23 @@ impl<'a, C: Codec> Stage<'a, C> {
     }
 
     fn store(&mut self, noreply: bool) {
-        let len = usize::from(self.byte().unwrap_or(0)) * 32;
-        let block = std::mem::take(&mut self.block);
-        let value = Value { own: b"own", shared: &block[..len], shared_at: 0 };
+        let byte = self.byte().unwrap_or(0);
+        let len_bytes = usize::from(byte) * 32;
+        let (text, bodies) = (std::mem::take(&mut self.text), self.bodies.clone());
+        let rest = match byte % 2 {
+            0 => Rest::Text { bytes: &text[..len_bytes], at: 0 },
+            _ => Rest::Body { bodies: &bodies, seed: byte.into(), len_bytes },
+        };
+        let value = Value { own: b"own", rest };
         self.ask(Op { value, noreply, ..Op::new(Verb::Set, b"b") });
-        self.block = block;
+        self.text = text;
     }
 
     /// A call that takes some of what is offered.
     fn send(&mut self) {
+        let (sources, mut room) = (Sources { text: &self.text, bodies: &self.bodies }, Room::default());
         let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-        let count = self.session.poll_send(&self.block, &mut parts);
+        let count = self.session.poll_send(sources, &mut room, &mut parts);
         let offered: usize = parts[..count].iter().map(|part| part.len()).sum();
         assert_eq!(offered > 0, self.session.has_output());
         let taken = offered * usize::from(self.byte().unwrap_or(255)) / 255;
@@ -158,8 +174,9 @@ impl<'a, C: Codec> Stage<'a, C> {
     /// Sends every datagram that waits, or some of them.
     fn send_datagrams(&mut self) {
         for _ in 0..self.byte().unwrap_or(255) {
+            let (sources, mut room) = (Sources { text: &self.text, bodies: &self.bodies }, Room::default());
             let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-            let count = self.session.poll_send(&self.block, &mut parts);
+            let count = self.session.poll_send(sources, &mut room, &mut parts);
             let offered: usize = parts[..count].iter().map(|part| part.len()).sum();
             if offered == 0 {
                 return;

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use super::answer::{TOO_MANY, UNASKED, UNFIT, arrived, ended, ending, pass_item};
 use super::datagrams::{DatagramExchange, Datagrams, next_datagram};
 use crate::connection::inflight::{Inflight, Owed, Ticket};
-use crate::connection::outbox::Outbox;
+use crate::connection::outbox::{Outbox, Room, Sources};
 use crate::plan::Transport;
 use crate::protocol::{Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, Tag, udp};
 use crate::time::{NEVER, Nanos};
@@ -162,13 +162,29 @@ impl<C: Codec> Session<C> {
         !self.outbox.is_empty()
     }
 
-    /// Fills `parts` with the bytes to send next, own bytes and a range of `block`, and returns the number of parts as
-    /// [`Outbox::parts`] does.
+    /// Fills `parts` with the bytes to send next, own bytes and a part of a value from `sources`, and returns the number of
+    /// parts as [`Outbox::parts`] does.
     #[inline]
-    pub fn poll_send<'a>(&'a self, block: &'a [u8], parts: &mut [IoSlice<'a>; 3]) -> usize {
+    pub fn poll_send<'a>(
+        &'a self,
+        sources: Sources<'a>,
+        room: &'a mut Room,
+        parts: &mut [IoSlice<'a>; 3],
+    ) -> usize {
         match self.datagrams {
-            None => self.outbox.parts(block, parts),
-            Some(_) => next_datagram(&self.owed, &self.outbox, parts),
+            None => self.outbox.parts(sources, room, parts),
+            Some(_) => next_datagram(&self.owed, &self.outbox).map_or(0, |datagram| {
+                parts[0] = IoSlice::new(datagram);
+                1
+            }),
+        }
+    }
+
+    /// The number of bytes that [`Session::poll_send`] fills in.
+    pub fn offered_bytes(&self) -> usize {
+        match self.datagrams {
+            None => self.outbox.offered_bytes(),
+            Some(_) => next_datagram(&self.owed, &self.outbox).map_or(0, <[u8]>::len),
         }
     }
 

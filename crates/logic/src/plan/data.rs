@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::absent::is_default;
 use super::slot_range::SlotRange;
+use crate::bodies::RATIOS;
 use crate::dist::Dist;
 
 /// The records: their keys, and the values that are stored under them.
@@ -31,6 +32,9 @@ pub struct Data {
     /// `value_size`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub value_classes: Vec<ValueClass>,
+    /// Ratio to 1 to which lz4 and gzip bring values of 4 KiB and more, about, 1 to 10; absent: 1, values that cannot be compressed.
+    #[serde(default = "uncompressed", skip_serializing_if = "is_uncompressed")]
+    pub value_compress: f64,
     /// Number of neighbouring records whose keys have a hash tag in common, and so a slot of a cluster: `{number of the record /
     /// key_tag}` between the prefix and the number. Absent: keys have no tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,6 +56,15 @@ pub struct ValueClass {
     pub until: f64,
     /// Length of a value in bytes.
     pub value_size: Dist,
+}
+
+fn uncompressed() -> f64 {
+    *RATIOS.start()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_uncompressed(ratio: &f64) -> bool {
+    *ratio == uncompressed()
 }
 
 /// Most classes of records with lengths of their own.

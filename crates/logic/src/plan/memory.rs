@@ -40,7 +40,7 @@ const REPLIES_PER_SECOND_MAX: f64 = 20e6;
 /// The factor by which a group may exceed its rate for some time: in bursts, and to make up for late requests.
 const RATE_PEAK: f64 = 4.0;
 
-/// The longest value that is copied to be sent; longer ones are ranges of one block.
+/// The longest value that is copied to be sent; longer ones are made for each call that sends a part of one.
 const COPIED_VALUE_MAX_BYTES: f64 = 2_048.0;
 
 /// Bytes of a value that is being checked, for each connection.
@@ -59,7 +59,7 @@ const OWN_STORES_BYTES: u64 = 8 << 20;
 /// hash tag share one.
 const SLOT_RECORD_BYTES: u64 = 5 * 4;
 
-/// A worker: its thread, its backend with its buffers, its queues.
+/// A worker: its thread, its backend with its buffers, its queues, the room of 256 KiB in which long values are made.
 const WORKER_BYTES: u64 = 4 << 20;
 
 /// The reader of a trace with what waits between it and the workers.
@@ -81,7 +81,7 @@ const KEPT_VERB_BYTES: u64 = 3 * 1_024;
 /// An object of a window.
 const OBJECT_BYTES: u64 = 48;
 
-/// Bytes that all workers share: the block that values are ranges of, the program itself.
+/// Bytes that all workers share: the texts that some values are ranges of, the program itself.
 const PROCESS_BYTES: u64 = 64 << 20;
 
 /// The most requests that a client of a group has outstanding: its depth. If the depth is unlimited, the clients of

@@ -5,7 +5,6 @@
 
 use super::{Codec, Expect, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag};
 use crate::connection::outbox::Outbox;
-use std::io::IoSlice;
 
 /// A step that owns its bytes. The pieces of a body are joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -227,11 +226,9 @@ pub fn fuzz_prefixes<C: Codec>(streams: &[&[u8]]) {
     }
 }
 
-/// All bytes that wait in `out`; shared ranges must be short enough to have been copied.
+/// All bytes that wait in `out`; parts of values must be short enough to have been copied.
 pub fn sent(out: &Outbox) -> Vec<u8> {
-    let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-    let count = out.parts(&[], &mut parts);
-    parts[..count].iter().flat_map(|part| part.iter().copied()).collect()
+    out.plain().unwrap_or_default().to_vec()
 }
 
 /// Returns the bytes that a new codec writes for `op`, and the reply to expect.

@@ -1,7 +1,6 @@
 //! The exchange on a new connection before the first request: login, version of the protocol, database.
 
 use std::fmt;
-use std::io::IoSlice;
 
 use super::binary::{self, Binary};
 use super::lines;
@@ -252,11 +251,9 @@ impl HandshakeReader {
     }
 }
 
-/// All bytes of `out`, of which a handshake shares none.
+/// All bytes of `out`, which a handshake has no others than.
 fn bytes_of(out: &Outbox) -> Vec<u8> {
-    let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-    let count = out.parts(&[], &mut parts);
-    parts[..count].iter().flat_map(|part| part.iter().copied()).collect()
+    out.plain().unwrap_or_default().to_vec()
 }
 
 #[cfg(test)]

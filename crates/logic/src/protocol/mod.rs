@@ -19,7 +19,7 @@ pub mod text;
 pub mod udp;
 mod verb;
 
-pub use self::op::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value};
+pub use self::op::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Rest, Value};
 pub use self::outcome::{Fault, Outcome};
 pub use self::server_error::ServerError;
 pub use self::verb::{COMMANDS_MAX, Verb};

@@ -1,6 +1,8 @@
 //! One request as a codec sees it: its verb, its keys, its value, and its options.
 
 use super::verb::Verb;
+use crate::bodies::Bodies;
+use crate::connection::outbox::Outbox;
 
 /// The keys of a request: one, or for a multi-get many in one block.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +26,8 @@ pub enum Keys<'a> {
 pub struct Pairs<'a> {
     /// Keys and values.
     pub list: &'a PairList,
-    /// The block that values share.
-    pub block: &'a [u8],
+    /// The bodies of the values.
+    pub bodies: &'a Bodies,
 }
 
 /// Several keys and values in shared memory.
@@ -49,10 +51,10 @@ pub struct PairValue {
     pub own: [u8; OWN_MAX_BYTES],
     /// Number of own bytes.
     pub own_bytes: u8,
-    /// Offset in the shared block at which the rest of the value begins.
-    pub shared_at: usize,
+    /// Seed of the body that is the rest of the value.
+    pub body_seed: u64,
     /// Length of the rest of the value in bytes.
-    pub shared_bytes: usize,
+    pub body_bytes: usize,
 }
 
 impl<'a> Pairs<'a> {
@@ -61,8 +63,7 @@ impl<'a> Pairs<'a> {
         let value = &self.list.values[n];
         Value {
             own: &value.own[..usize::from(value.own_bytes)],
-            shared: &self.block[value.shared_at..value.shared_at + value.shared_bytes],
-            shared_at: value.shared_at,
+            rest: Rest::Body { bodies: self.bodies, seed: value.body_seed, len_bytes: value.body_bytes },
         }
     }
 }
@@ -71,16 +72,18 @@ impl PairValue {
     /// The form of `value` that lies in a [`PairList`].
     ///
     /// # Panics
-    /// Panics if the value has more than 24 own bytes.
+    /// Panics if the value has more than 24 own bytes, or bytes of a shared text.
     pub fn of(value: &Value<'_>) -> PairValue {
         let mut own = [0; OWN_MAX_BYTES];
         own[..value.own.len()].copy_from_slice(value.own);
-        PairValue {
-            own,
-            own_bytes: value.own.len() as u8,
-            shared_at: value.shared_at,
-            shared_bytes: value.shared.len(),
-        }
+        let (body_seed, body_bytes) = match value.rest {
+            Rest::Body { seed, len_bytes, .. } => (seed, len_bytes),
+            Rest::Text { bytes, .. } => {
+                assert!(bytes.is_empty(), "pairs have no texts");
+                (0, 0)
+            }
+        };
+        PairValue { own, own_bytes: value.own.len() as u8, body_seed, body_bytes }
     }
 }
 
@@ -109,31 +112,82 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// The value of a request: bytes of its own, then a range of the block that all values of the run are cut from.
+/// The value of a request: bytes of its own, then the rest.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Value<'a> {
     /// The first bytes.
     pub own: &'a [u8],
-    /// The rest: a range of the shared block.
-    pub shared: &'a [u8],
-    /// Offset in the shared block at which `shared` begins.
-    pub shared_at: usize,
+    /// The bytes behind the first ones.
+    pub rest: Rest<'a>,
+}
+
+/// The bytes of a value behind its own ones.
+#[derive(Clone, Copy, Debug)]
+pub enum Rest<'a> {
+    /// A range of a text that all values of the run are cut from.
+    Text {
+        /// The bytes.
+        bytes: &'a [u8],
+        /// Offset in the text at which they begin.
+        at: usize,
+    },
+    /// The beginning of a body, which is made when it is sent.
+    Body {
+        /// The maker of its bytes.
+        bodies: &'a Bodies,
+        /// Seed of the body.
+        seed: u64,
+        /// Length in bytes.
+        len_bytes: usize,
+    },
+}
+
+impl Default for Rest<'_> {
+    fn default() -> Self {
+        Rest::Text { bytes: &[], at: 0 }
+    }
 }
 
 impl<'a> Value<'a> {
-    /// A value that shares nothing.
+    /// A value that has bytes of its own alone.
     pub fn plain(own: &'a [u8]) -> Value<'a> {
-        Value { own, shared: &[], shared_at: 0 }
+        Value { own, rest: Rest::default() }
     }
 
     /// Length in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.own.len() + self.shared.len()
+        self.own.len()
+            + match self.rest {
+                Rest::Text { bytes, .. } => bytes.len(),
+                Rest::Body { len_bytes, .. } => len_bytes,
+            }
     }
 
     /// Whether the value has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Adds the value to what waits to be sent.
+    #[inline]
+    pub fn push_to(&self, out: &mut Outbox) {
+        out.push(self.own);
+        match self.rest {
+            Rest::Text { bytes, at } => out.push_text(bytes, at),
+            Rest::Body { bodies, seed, len_bytes } => out.push_body(bodies, seed, len_bytes),
+        }
+    }
+
+    /// All bytes of the value.
+    #[cfg(test)]
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = self.own.to_vec();
+        match self.rest {
+            Rest::Text { bytes: text, .. } => bytes.extend_from_slice(text),
+            Rest::Body { bodies, seed, len_bytes } => bodies.append(seed, len_bytes, &mut bytes),
+        }
+        bytes
     }
 }
 

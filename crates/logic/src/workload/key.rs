@@ -302,6 +302,7 @@ mod tests {
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
             value_classes: Vec::new(),
+            value_compress: 1.0,
             key_tag: None,
             slots: Vec::new(),
             style: Style::default(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::client::route::{Place, Router};
 use crate::cluster::view::ClusterView;
+use crate::connection::outbox::Sources;
 use crate::plan::{Data, Fill, Work};
 use crate::protocol::resp::template::{Template, Wanted};
 use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value, Verb};
@@ -359,12 +360,13 @@ impl RequestMaker {
         &self.records.keys
     }
 
-    /// The block that large values are ranges of.
+    /// The sources of long parts of values.
     #[inline]
-    pub fn block(&self) -> &[u8] {
+    pub fn sources(&self) -> Sources<'_> {
+        let sources = self.records.values.sources();
         match &self.window {
-            None => self.records.values.block(),
-            Some(window) => window.block(),
+            None => sources,
+            Some(window) => Sources { text: window.text_of_values(), ..sources },
         }
     }
 
@@ -569,7 +571,7 @@ impl RequestMaker {
 
     /// An mset of the keys and values that were added.
     pub(crate) fn write_many(&self) -> Op<'_> {
-        let pairs = Pairs { list: &self.buffer.list, block: self.records.values.block() };
+        let pairs = Pairs { list: &self.buffer.list, bodies: self.records.values.bodies() };
         Op { keys: Keys::Pairs(pairs), ..Op::new(Verb::Mset, &[]) }
     }
 

@@ -1,13 +1,15 @@
-//! Values that any process can check without remembering them: a frame that names its write, then shared bytes.
+//! Values that any process can check without remembering them: a frame that names its write, then bytes drawn from that name.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::bodies::Bodies;
+use crate::connection::outbox::Sources;
 use crate::dist::Dist;
 use crate::plan::{Data, ValueStyle};
-use crate::protocol::Value;
-use crate::rng::{Stream, mix};
+use crate::protocol::{Rest, Value};
+use crate::rng::{Stream, mix, scramble};
 use crate::workload::key::{RENEWED_FROM, Space, Spaces};
 use crate::workload::stable_size::StableSize;
 
@@ -15,7 +17,7 @@ use crate::workload::stable_size::StableSize;
 pub const HEADER_BYTES: usize = 24;
 
 /// The last four bytes of every header.
-pub const MAGIC: u32 = u32::from_le_bytes(*b"pum1");
+pub const MAGIC: u32 = u32::from_le_bytes(*b"pum2");
 
 /// Largest value in bytes: the greatest item limit of memcached (`-I`).
 pub const VALUE_MAX_BYTES: u64 = 1 << 30;
@@ -33,20 +35,17 @@ pub const COUNTER: &[u8; COUNTER_MAX_BYTES] = b"1000000000          ";
 /// Digits of the largest 64-bit number.
 pub const COUNTER_MAX_BYTES: usize = 20;
 
-/// Number of places of the block at which frames begin.
-const OFFSETS: u64 = 1 << 16;
-
-/// Draw for the quantile 1 - 2^-30, where sizes without an upper end are cut, so that the block for a long tail stays
-/// about as large as the values that a run really meets.
+/// Draw for the quantile 1 - 2^-30, where sizes without an upper end are cut: about the largest value that a run really
+/// meets.
 const TAIL: u64 = u64::MAX - (1 << 34);
 
 /// Names of the draws for values among all draws from the data seed.
 const VALUE_SIZES: u64 = 0x73_697a_6573;
 const WRITE_HASHES: u64 = 0x73_706f_7473;
-const BLOCK: u64 = 0x62_6c6f_636b;
+const BODIES: u64 = 0x62_6f64_6965_73;
 const SHORTS: u64 = 0x73_686f_7274;
 
-/// Room for the bytes of a value that are not shared.
+/// Room for the first bytes of a value, which are made with the request.
 pub type HeaderBuffer = [u8; HEADER_BYTES];
 
 /// The write that a value comes from: the writer's number in the high 24 bits and its count of writes in the low 40.
@@ -106,10 +105,10 @@ impl fmt::Display for ValueTooLarge {
 
 impl Error for ValueTooLarge {}
 
-/// Makes values. Clones share the block; one process needs one, and keeps as much memory as its largest value and
-/// 64 KiB.
+/// Makes values. Clones share memory of 16 KiB, however large the values are.
 ///
-/// A value of 24 bytes or more is a frame (all numbers little endian):
+/// A value of 24 bytes or more is a frame (all numbers little endian, and bytes 8 to 24 combined by exclusive or with two
+/// hashes of the tag, so that they do not read alike in all values):
 ///
 /// | bytes | |
 /// |---|---|
@@ -117,15 +116,15 @@ impl Error for ValueTooLarge {}
 /// | 8..16 | [`Version`] |
 /// | 16..20 | length of the frame in bytes, header included |
 /// | 20..24 | [`MAGIC`] |
-/// | 24.. | bytes of the block, from an offset that is a hash of data seed, key index and version |
+/// | 24.. | the beginning of the body ([`Bodies`]) whose seed is a hash of data seed, key index and version |
 ///
 /// A shorter value is the beginning of 24 bytes drawn for its key from the data seed, the same at every write. A value
-/// in the pieces' space is one or more frames; a counter begins as [`COUNTER`]. Byte i of the block depends on the data
-/// seed and i alone, so that processes with blocks of different sizes understand each other.
+/// in the pieces' space is one or more frames; a counter begins as [`COUNTER`].
 #[derive(Clone, Debug)]
 pub struct ValueMaker {
-    block: Arc<[u8]>,
-    block_words: Stream,
+    bodies: Bodies,
+    /// Digits 0, for [`ValueMaker::zeros`] alone.
+    zeros: Arc<[u8]>,
     write_seed: u64,
     short_seed: u64,
     lengths: ValueLengths,
@@ -189,7 +188,7 @@ fn reached(data: &Data, least_bytes: u64) -> Result<u64, ValueTooLarge> {
 const ZEROS_OWN_BYTES: usize = 256;
 
 impl ValueMaker {
-    /// The values of this data; draws the block.
+    /// The values of this data.
     ///
     /// # Errors
     /// Returns [`ValueTooLarge`] when values may become larger than [`VALUE_MAX_BYTES`].
@@ -197,18 +196,15 @@ impl ValueMaker {
         ValueMaker::reaching(data, 0)
     }
 
-    /// The values of this data, with a block that also reaches for values of `least_bytes`, which a trace may have; draws the
-    /// block.
+    /// The values of this data, beside values of up to `least_bytes`, which a trace may have.
     ///
     /// # Errors
     /// Returns [`ValueTooLarge`] when values may become larger than [`VALUE_MAX_BYTES`].
     pub fn reaching(data: &Data, least_bytes: u64) -> Result<ValueMaker, ValueTooLarge> {
         let reaches_bytes = reached(data, least_bytes)?;
-        let block_words = Stream::from_seed(mix(&[data.seed, BLOCK]));
-        let body_max = reaches_bytes.max(PIECE_MAX_BYTES) - HEADER_BYTES as u64;
         Ok(ValueMaker {
-            block: block(block_words, OFFSETS + body_max),
-            block_words,
+            bodies: Bodies::new(mix(&[data.seed, BODIES]), data.value_compress),
+            zeros: Arc::default(),
             write_seed: mix(&[data.seed, WRITE_HASHES]),
             short_seed: mix(&[data.seed, SHORTS]),
             lengths: ValueLengths::reaching(data, reaches_bytes),
@@ -227,16 +223,16 @@ impl ValueMaker {
         self.has_signed_counters
     }
 
-    /// Replaces the block by `len_bytes` digits 0, for [`ValueMaker::zeros`] alone.
+    /// Makes room for values of up to `len_bytes` digits 0, for [`ValueMaker::zeros`].
     pub fn of_zeros(self, len_bytes: u64) -> ValueMaker {
-        ValueMaker { block: vec![b'0'; len_bytes as usize].into(), ..self }
+        ValueMaker { zeros: vec![b'0'; len_bytes as usize].into(), ..self }
     }
 
-    /// A value of `len_bytes` digits 0, at most as many as the block has.
+    /// A value of `len_bytes` digits 0, at most as many as there is room for.
     pub fn zeros(&self, len_bytes: usize) -> Value<'_> {
-        let zeros = &self.block[..len_bytes];
-        let (own, shared) = zeros.split_at(len_bytes.min(ZEROS_OWN_BYTES));
-        Value { own, shared, shared_at: own.len() }
+        let zeros = &self.zeros[..len_bytes];
+        let (own, bytes) = zeros.split_at(len_bytes.min(ZEROS_OWN_BYTES));
+        Value { own, rest: Rest::Text { bytes, at: own.len() } }
     }
 
     /// The ranges of indexes.
@@ -244,9 +240,16 @@ impl ValueMaker {
         self.lengths.spaces
     }
 
-    /// The block that [`Value::shared_at`] points into.
-    pub fn block(&self) -> &[u8] {
-        &self.block
+    /// The sources of long parts of values.
+    #[inline]
+    pub fn sources(&self) -> Sources<'_> {
+        Sources { text: &self.zeros, bodies: &self.bodies }
+    }
+
+    /// The bodies of the values.
+    #[inline]
+    pub(crate) fn bodies(&self) -> &Bodies {
+        &self.bodies
     }
 
     /// Length of the value that [`ValueMaker::value`] makes, in bytes; it belongs to the index. In the pieces' space,
@@ -276,7 +279,7 @@ impl ValueMaker {
     }
 
     /// The value of a write: to load and store with, and in the pieces' space to append and prepend. `own` lends the
-    /// room for the bytes that are not shared.
+    /// room for the first bytes.
     #[inline]
     pub fn value<'a>(&'a self, index: u64, version: Version, own: &'a mut HeaderBuffer) -> Value<'a> {
         match self.lengths.spaces.space(index) {
@@ -306,9 +309,9 @@ impl ValueMaker {
             magic: MAGIC,
         };
         *own = header.to_bytes();
-        let shared_at = hash.offset() as usize;
-        let shared = &self.block[shared_at..shared_at + len_bytes - HEADER_BYTES];
-        Value { own, shared, shared_at }
+        let rest =
+            Rest::Body { bodies: &self.bodies, seed: hash.body_seed(), len_bytes: len_bytes - HEADER_BYTES };
+        Value { own, rest }
     }
 
     /// The 24 bytes that short values of a key are cut from.
@@ -326,22 +329,6 @@ impl ValueMaker {
     pub(crate) fn write_hash(&self, index: u64, version: Version) -> WriteHash {
         WriteHash(mix(&[self.write_seed, index, version.0]))
     }
-
-    /// Whether `bytes` are those of the block from `at` on, also where the block of the process that wrote them is longer.
-    #[inline]
-    pub(crate) fn block_reads(&self, at: u64, bytes: &[u8]) -> bool {
-        let from = (at as usize).min(self.block.len());
-        let (near, far) = bytes.split_at(bytes.len().min(self.block.len() - from));
-        near == &self.block[from..from + near.len()]
-            && (far.is_empty() || self.beyond_reads(at + near.len() as u64, far))
-    }
-
-    /// [`ValueMaker::block_reads`] beyond our block's end, where its bytes have to be computed.
-    #[cold]
-    fn beyond_reads(&self, at: u64, bytes: &[u8]) -> bool {
-        let byte = |place: u64| self.block_words.draw(place / 8).to_le_bytes()[(place % 8) as usize];
-        bytes.iter().zip(at..).all(|(&seen, place)| seen == byte(place))
-    }
 }
 
 /// Hash of (data seed, key index, version).
@@ -349,10 +336,10 @@ impl ValueMaker {
 pub(crate) struct WriteHash(u64);
 
 impl WriteHash {
-    /// Offset in the block at which the frame's bytes begin.
+    /// Seed of the body behind the frame's header.
     #[inline]
-    pub(crate) fn offset(self) -> u64 {
-        self.0 % OFFSETS
+    pub(crate) fn body_seed(self) -> u64 {
+        self.0
     }
 
     /// The tag of the frame with this length.
@@ -374,25 +361,35 @@ pub(crate) struct FrameHeader {
 impl FrameHeader {
     #[inline]
     pub(crate) fn to_bytes(self) -> HeaderBuffer {
+        let [version_pad, rest_pad] = pads(self.tag);
+        let rest = u64::from(self.magic) << 32 | u64::from(self.len_bytes);
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&self.tag.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.version.0.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.len_bytes.to_le_bytes());
-        bytes[20..].copy_from_slice(&self.magic.to_le_bytes());
+        bytes[8..16].copy_from_slice(&(self.version.0 ^ version_pad).to_le_bytes());
+        bytes[16..].copy_from_slice(&(rest ^ rest_pad).to_le_bytes());
         bytes
     }
 
     #[inline]
     pub(crate) fn from_bytes(bytes: &HeaderBuffer) -> FrameHeader {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, rest @ ..] = *bytes;
-        let [q, r, s, t, u, v, w, x] = rest;
+        let tag = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let [version_pad, rest_pad] = pads(tag);
+        let rest = u64::from_le_bytes(rest) ^ rest_pad;
         FrameHeader {
-            tag: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            version: Version(u64::from_le_bytes([i, j, k, l, m, n, o, p])),
-            len_bytes: u32::from_le_bytes([q, r, s, t]),
-            magic: u32::from_le_bytes([u, v, w, x]),
+            tag,
+            version: Version(u64::from_le_bytes([i, j, k, l, m, n, o, p]) ^ version_pad),
+            len_bytes: rest as u32,
+            magic: (rest >> 32) as u32,
         }
     }
+}
+
+/// The words that the version, and the length and the magic number, of a frame with this tag are combined with.
+#[inline]
+fn pads(tag: u64) -> [u64; 2] {
+    let first = scramble(tag);
+    [first, scramble(first)]
 }
 
 /// The largest value that the records of this data have, in bytes.
@@ -404,17 +401,6 @@ pub fn largest_of(data: &Data) -> u64 {
 pub fn largest(sizes: &Dist) -> u64 {
     let (_, top) = sizes.support();
     if top.is_finite() { (top + 0.5) as u64 } else { sizes.draw_size(TAIL, 0, u64::MAX) }
-}
-
-/// Draws a block of at least so many bytes, in place: the largest blocks should not exist twice even for a moment.
-fn block(words: Stream, len_bytes: u64) -> Arc<[u8]> {
-    let len = len_bytes.next_multiple_of(8) as usize;
-    let mut block: Arc<[u8]> = std::iter::repeat_n(0, len).collect();
-    let bytes = Arc::get_mut(&mut block).expect("the block has one owner");
-    for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
-        word.copy_from_slice(&words.draw(i as u64).to_le_bytes());
-    }
-    block
 }
 
 #[cfg(test)]
@@ -430,6 +416,7 @@ mod tests {
             value_size,
             expiry_s: Dist::Fixed(0.0),
             value_classes: Vec::new(),
+            value_compress: 1.0,
             key_tag: None,
             slots: Vec::new(),
             style: crate::plan::Style::default(),
@@ -440,56 +427,88 @@ mod tests {
         ValueMaker::new(&data(value_size)).unwrap()
     }
 
-    fn bytes(value: Value<'_>) -> Vec<u8> {
-        [value.own, value.shared].concat()
-    }
-
     #[test]
-    fn a_value_is_a_header_and_a_range_of_the_block() {
+    fn a_value_is_a_header_and_the_beginning_of_a_body() {
         let values = maker(Dist::Fixed(200.0));
         let version = Version::new(5, 77);
         let mut own = [0; HEADER_BYTES];
-        let value = values.value(3, version, &mut own);
-        assert_eq!(value.len(), 200);
-        assert_eq!(value.shared, &values.block()[value.shared_at..][..176]);
-        assert_eq!(value.own[8..16], ((5u64 << 40) | 77).to_le_bytes());
-        assert_eq!(value.own[16..20], 200u32.to_le_bytes());
-        assert_eq!(value.own[20..24], *b"pum1");
+        let value = values.value(3, version, &mut own).to_vec();
+        let (header, body) = value.split_first_chunk().expect("a header");
+        let header = FrameHeader::from_bytes(header);
+        assert_eq!((header.version, header.len_bytes, header.magic), (version, 200, MAGIC));
+        assert_eq!(body.len(), 176);
+        let seed = values.write_hash(3, version).body_seed();
+        assert!(values.bodies().reads(seed, 0, body));
     }
 
     #[test]
-    fn tags_and_offsets_depend_on_all_that_they_should() {
+    fn tags_and_bodies_depend_on_all_that_they_should() {
         let values = maker(Dist::Fixed(200.0));
         let other_seed = ValueMaker::new(&Data { seed: 1, ..data(Dist::Fixed(200.0)) }).unwrap();
-        let header = |values: &ValueMaker, index, version, len| {
+        let value = |values: &ValueMaker, index, version, len| {
             let mut own = [0; HEADER_BYTES];
-            let value = values.value_of_len(index, version, len, &mut own);
-            (value.own[..8].to_vec(), value.shared_at)
+            let mut header = values.value_of_len(index, version, len, &mut own).to_vec();
+            let body = header.split_off(HEADER_BYTES);
+            (header, body)
         };
         let version = Version::new(1, 1);
-        let (tag, at) = header(&values, 3, version, 200);
-        for other in [
-            header(&values, 4, version, 200),
-            header(&values, 3, Version::new(1, 2), 200),
-            header(&values, 3, Version::new(2, 1), 200),
-            header(&other_seed, 3, version, 200),
+        let (header, body) = value(&values, 3, version, 200);
+        let same = |one: &[u8], two: &[u8]| one.iter().zip(two).filter(|(one, two)| one == two).count();
+        for (other_header, other_body) in [
+            value(&values, 4, version, 200),
+            value(&values, 3, Version::new(1, 2), 200),
+            value(&values, 3, Version::new(2, 1), 200),
+            value(&values, 3, Version::LOADED, 200),
+            value(&other_seed, 3, version, 200),
         ] {
-            assert_ne!(other.0, tag);
-            assert_ne!(other.1, at);
+            assert!(same(&other_header, &header) < 4, "headers do not read alike");
+            assert!(same(&other_body, &body) < 10, "nor do the bytes behind them");
         }
-        let (shorter_tag, shorter_at) = header(&values, 3, version, 199);
-        assert_ne!(shorter_tag, tag);
-        assert_eq!(shorter_at, at);
+        let (shorter_header, shorter_body) = value(&values, 3, version, 199);
+        assert_ne!(shorter_header[..8], header[..8]);
+        assert_eq!(shorter_body, body[..175]);
     }
 
     #[test]
-    fn values_do_not_depend_on_the_size_of_the_block() {
+    fn values_are_the_same_whatever_the_largest_one_is() {
         let (small, large) = (maker(Dist::Fixed(100.0)), maker(Dist::Fixed(1_000_000.0)));
-        assert_eq!(*small.block(), large.block()[..small.block().len()]);
         let (mut one, mut two) = ([0; HEADER_BYTES], [0; HEADER_BYTES]);
         for index in 0..100 {
-            let from_small = bytes(small.value(index, Version::LOADED, &mut one));
-            assert_eq!(from_small, bytes(large.value_of_len(index, Version::LOADED, 100, &mut two)));
+            let from_small = small.value(index, Version::LOADED, &mut one).to_vec();
+            assert_eq!(from_small, large.value_of_len(index, Version::LOADED, 100, &mut two).to_vec());
+        }
+    }
+
+    #[test]
+    fn a_stream_of_values_is_compressed_as_far_as_asked_for_and_otherwise_not_at_all() {
+        use flate2::{Compression, write::GzEncoder};
+        use std::io::Write;
+        let ratio = |compress: f64, size: f64, values: &dyn Fn(u64) -> (u64, Version)| {
+            let made = ValueMaker::new(&Data {
+                records: 100_000,
+                value_compress: compress,
+                ..data(Dist::Fixed(size))
+            })
+            .unwrap();
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::new(2));
+            let (mut own, mut written) = ([0; HEADER_BYTES], 0);
+            for number in 0..(1_000_000.0 / size) as u64 {
+                let (index, version) = values(number);
+                let value = made.value_of_len(index, version, size as usize, &mut own).to_vec();
+                gzip.write_all(&value).unwrap();
+                written += value.len();
+            }
+            written as f64 / gzip.finish().unwrap().len() as f64
+        };
+        let of_each = |number: u64| (number, Version::LOADED);
+        let of_one = |number: u64| (7, Version::new(3, number + 1));
+        for size in [24.0, 100.0, 200.0, 4_096.0, 500_000.0] {
+            assert!(ratio(1.0, size, &of_each) < 1.001, "values of {size} bytes");
+            assert!(ratio(1.0, size, &of_one) < 1.001, "versions of {size} bytes");
+        }
+        for asked in [1.5, 2.0, 3.0, 4.0] {
+            let got = ratio(asked, 4_096.0, &of_each);
+            assert!((got / asked - 1.0).abs() < 0.15, "{asked} : 1 was asked for, and {got} : 1 came");
         }
     }
 
@@ -497,35 +516,28 @@ mod tests {
     fn values_too_short_for_a_header_begin_alike_at_every_write() {
         let values = maker(Dist::Fixed(23.0));
         let (mut one, mut two) = ([0; HEADER_BYTES], [0; HEADER_BYTES]);
-        let first = bytes(values.value(3, Version::LOADED, &mut one));
+        let first = values.value(3, Version::LOADED, &mut one).to_vec();
         assert_eq!(first.len(), 23);
-        assert_eq!(first, bytes(values.value(3, Version::new(1, 1), &mut two)));
-        assert_eq!(first[..9], bytes(values.value_of_len(3, Version::LOADED, 9, &mut two)));
-        assert_ne!(first, bytes(values.value(4, Version::LOADED, &mut two)));
+        assert_eq!(first, values.value(3, Version::new(1, 1), &mut two).to_vec());
+        assert_eq!(first[..9], values.value_of_len(3, Version::LOADED, 9, &mut two).to_vec());
+        assert_ne!(first, values.value(4, Version::LOADED, &mut two).to_vec());
         assert!(values.value_of_len(3, Version::LOADED, 0, &mut two).is_empty());
     }
 
     #[test]
-    fn the_block_of_common_sizes_is_small_enough_for_a_cache() {
-        assert!(maker(Dist::Fixed(200.0)).block().len() <= 70 * 1024);
-        let values = maker(Dist::EtcValue);
-        assert!(values.block().len() <= 2 << 20, "a tail without end has {} bytes", values.block().len());
-        assert!(values.block().len() >= 1 << 19, "nor is it cut where a run would meet it");
+    fn a_tail_without_end_is_cut_about_where_a_run_would_meet_it() {
+        let largest = largest(&Dist::EtcValue);
+        assert!((1 << 19..=2 << 20).contains(&largest), "a tail without end is cut at {largest} bytes");
     }
 
     #[test]
-    fn the_largest_value_fits_at_the_last_offset() {
-        for size in [0.0, 24.0, 4096.0, 5001.0, 100_000.0] {
-            let values = maker(Dist::Fixed(size));
-            let longest = values.len_of(0).max(values.len_of(1000));
-            assert!(
-                values.block().len() as u64 >= OFFSETS - 1 + (longest - longest.min(HEADER_BYTES)) as u64
-            );
-        }
-        let values = maker(Dist::Uniform { low: 0.0, high: 300.0 });
-        let mut own = [0; HEADER_BYTES];
-        for index in 0..3000 {
-            assert_eq!(values.value(index, Version::LOADED, &mut own).len(), values.len_of(index));
+    fn values_have_the_lengths_that_belong_to_them() {
+        for sizes in [Dist::Uniform { low: 0.0, high: 300.0 }, Dist::Fixed(100_000.0)] {
+            let values = maker(sizes);
+            let mut own = [0; HEADER_BYTES];
+            for index in 0..3000 {
+                assert_eq!(values.value(index, Version::LOADED, &mut own).len(), values.len_of(index));
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The requests of clients with windows (memaslap), and what their answers counted and their checks found.
 
-use crate::protocol::{Keys, Op, Value, Verb};
+use crate::protocol::{Keys, Op, Rest, Value, Verb};
 use crate::workload::window::{EXPIRY_S, Finding, WindowCounts, WindowMaker};
 
 /// Makes the requests of one worker's clients with windows.
@@ -29,9 +29,9 @@ impl WindowRequests {
         }
     }
 
-    /// The block that values are ranges of.
+    /// The text that values are ranges of.
     #[inline]
-    pub(crate) fn block(&self) -> &[u8] {
+    pub(crate) fn text_of_values(&self) -> &[u8] {
         self.maker.table()
     }
 
@@ -65,8 +65,8 @@ impl WindowRequests {
     pub(crate) fn set(&mut self, slot: u32, number: u64, key_at: u32, value_at: u32) -> Op<'_> {
         self.begin_keys();
         self.add_key(slot, number, key_at);
-        let shared = self.maker.text(value_at, self.value_bytes(slot) as usize);
-        let value = Value { own: &[], shared, shared_at: value_at as usize };
+        let bytes = self.maker.text(value_at, self.value_bytes(slot) as usize);
+        let value = Value { own: &[], rest: Rest::Text { bytes, at: value_at as usize } };
         let expiry_s = if self.expires(slot) { EXPIRY_S.into() } else { 0 };
         Op { value, expiry_s, ..Op::new(Verb::Set, &self.keys) }
     }

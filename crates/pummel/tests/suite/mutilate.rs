@@ -98,6 +98,7 @@ fn fb_keys(records: u64) -> Vec<String> {
         value_size: Dist::Fixed(1.0),
         expiry_s: Dist::Fixed(0.0),
         value_classes: Vec::new(),
+        value_compress: 1.0,
         key_tag: None,
         slots: Vec::new(),
         style: Style { keys: KeyStyle::Fnv, ..Style::default() },

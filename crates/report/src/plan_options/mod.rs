@@ -221,6 +221,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("data.key_size", "--key-size", Form::Dist).or("30"),
     option("data.value_size", "--value-size", Form::Dist).or("200"),
     option("data.value_classes", "--workload", Form::Sizes).called("sizes of values by popularity"),
+    option("data.value_compress", "--value-compress", Form::Plain).or("1"),
     option("data.key_prefix", "--key-prefix", Form::Plain),
     option("data.key_tag", "--key-tag", Form::Plain),
     option("data.slots", "--slots", Form::List),

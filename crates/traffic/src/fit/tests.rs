@@ -17,6 +17,7 @@ fn data(records: u64, value_size: &str) -> Data {
         value_size: value_size.parse().expect("a distribution"),
         expiry_s: "weighted:3600-3600@7,0-0@3".parse().expect("a distribution"),
         value_classes: Vec::new(),
+        value_compress: 1.0,
         key_tag: None,
         slots: Vec::new(),
         style: Style::default(),

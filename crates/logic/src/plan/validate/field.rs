@@ -52,6 +52,7 @@ crate::words! {
         SlotRange = "data.slots[]",
         ValueSize = "data.value_size",
         ValueClasses = "data.value_classes",
+        ValueCompress = "data.value_compress",
         Expiry = "data.expiry_s",
         FieldBytes = "data.style.field_bytes",
         ExpiryJitter = "data.style.expiry_jitter_percent",

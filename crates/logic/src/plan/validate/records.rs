@@ -2,6 +2,7 @@
 
 use super::field::{Field, FieldPath};
 use super::invalid::{Invalid, NUMBER_MAX, refuse, refuse_if, size, within};
+use crate::bodies::RATIOS;
 use crate::dist::Dist;
 use crate::plan::{
     Arrivals, Data, EventKind, FlashCrowd, HotKey, KeyChurn, KeyStyle, LIFE_MIN, Mix, Plan, Popularity,
@@ -27,6 +28,9 @@ pub fn data(data: &Data) -> Result<(), Invalid> {
     let (jitter, expires) = (data.style.expiry_jitter_percent, data.expiry_s != Dist::Fixed(0.0));
     let expected = "expected 0 where nothing expires (--ttl)";
     refuse_if(jitter > 0 && !expires, Field::ExpiryJitter, jitter, expected)?;
+    let (ratio, (least, most)) = (data.value_compress, (RATIOS.start(), RATIOS.end()));
+    let expected = format!("expected a ratio from {least} (bytes that do not compress) to {most}");
+    refuse_if(!RATIOS.contains(&ratio), Field::ValueCompress, ratio, expected)?;
     keys(data)?;
     value_classes(data)?;
     value_size(Field::ValueSize, &data.value_size)

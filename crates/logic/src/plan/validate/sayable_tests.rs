@@ -304,6 +304,7 @@ fn drawn_data(protocol: Protocol, is_udp: bool, draws: &mut Draws) -> Data {
         key_prefix: "x".repeat(prefix_bytes as usize),
         key_size: Dist::Fixed(key_bytes as f64),
         value_size: Dist::Fixed(value_bytes as f64),
+        value_compress: draws.one_of(&[1.0, 1.0, 2.0, 10.0]),
         expiry_s: Dist::Fixed(expiry_s),
         style,
         ..Data::default()

@@ -170,7 +170,7 @@ type Change = fn(&mut Plan);
 
 #[test]
 fn what_is_wrong_is_named_by_its_path() {
-    let rows: [(Plan, &str, Change); 72] = [
+    let rows: [(Plan, &str, Change); 75] = [
         (mixed(), "schema", |plan| plan.schema = 2),
         (mixed(), "servers", |plan| plan.servers.clear()),
         (mixed(), "servers[1]", |plan| plan.servers.push("a".to_owned())),
@@ -206,6 +206,9 @@ fn what_is_wrong_is_named_by_its_path() {
         (mixed(), "data.records", |plan| plan.data.records = 0),
         (mixed(), "data.key_size", |plan| plan.data.key_size = Dist::Fixed(3.0)),
         (mixed(), "data.value_size", |plan| plan.data.value_size = Dist::Fixed(f64::NAN)),
+        (mixed(), "data.value_compress", |plan| plan.data.value_compress = 0.99),
+        (mixed(), "data.value_compress", |plan| plan.data.value_compress = 10.1),
+        (mixed(), "data.value_compress", |plan| plan.data.value_compress = f64::NAN),
         (mixed(), "data.expiry_s", |plan| plan.data.expiry_s = Dist::Fixed(-1.0)),
         (mixed(), "data.style.expiry_jitter_percent", |plan| plan.data.style.expiry_jitter_percent = 101),
         (mixed(), "data.style.expiry_jitter_percent", |plan| plan.data.style.expiry_jitter_percent = 10),

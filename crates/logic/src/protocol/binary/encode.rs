@@ -72,8 +72,7 @@ fn push_store(op: &Op<'_>, head: RequestHeader, key: &[u8], out: &mut Outbox) ->
         out.push(&expiry(op.expiry_s));
     }
     out.push(key);
-    out.push(op.value.own);
-    out.push_shared(op.value.shared, op.value.shared_at);
+    op.value.push_to(out);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::protocol::contract::{
     Seen, cut_in_turn, encoded, every_cut, fuzz_decode, fuzz_prefixes, read_from,
 };
-use crate::protocol::{Fault, Keys, Value, Verb};
+use crate::protocol::{Fault, Keys, Rest, Value, Verb};
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert_eq, proptest};
 
@@ -12,7 +12,7 @@ const TAG: Tag = 0xdead_beef;
 
 fn filled(verb: Verb, noreply: bool) -> Op<'static> {
     Op {
-        value: Value { own: b"Wo", shared: b"rld", shared_at: 7 },
+        value: Value { own: b"Wo", rest: Rest::Text { bytes: b"rld", at: 7 } },
         flags: 0xdead_beef,
         expiry_s: 0xe10,
         cas: 9,

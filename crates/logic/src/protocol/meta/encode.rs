@@ -144,8 +144,7 @@ pub(super) fn push_change(key: &[u8], op: &Op<'_>, tag: Tag, out: &mut Outbox) -
     }
     push_opaque(if op.noreply { OpaqueKind::Quiet } else { kind }, tag, out);
     if op.verb.stores() {
-        out.push(op.value.own);
-        out.push_shared(op.value.shared, op.value.shared_at);
+        op.value.push_to(out);
         out.push(b"\r\n");
     }
     Ok(())

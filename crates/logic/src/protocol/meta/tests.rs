@@ -51,7 +51,7 @@ fn reads_ask_for_what_their_verb_needs() {
 #[test]
 fn changes_carry_what_their_verb_needs() {
     let filled = |verb, noreply| Op {
-        value: protocol::Value { own: b"own ", shared: b"and shared", shared_at: 5 },
+        value: protocol::Value { own: b"own ", rest: protocol::Rest::Text { bytes: b"and shared", at: 5 } },
         flags: 4_294_967_295,
         expiry_s: -1,
         cas: u64::MAX,

@@ -252,7 +252,6 @@ pub(super) fn push_value(out: &mut Outbox, value: &Value<'_>) {
     out.push(b"$");
     out.push_decimal(value.len() as u64);
     out.push(b"\r\n");
-    out.push(value.own);
-    out.push_shared(value.shared, value.shared_at);
+    value.push_to(out);
     out.push(b"\r\n");
 }

@@ -317,8 +317,7 @@ fn push_word(parts: &[Part], op: &Op<'_>, out: &mut Outbox) {
             Part::Key => out.push(op.keys.key(0)),
             Part::Number => out.push_decimal(op.delta),
             Part::Value => {
-                out.push(op.value.own);
-                out.push_shared(op.value.shared, op.value.shared_at);
+                op.value.push_to(out);
             }
             Part::Fill(at) => out.push(op.keys.key(1 + at)),
         }
@@ -410,12 +409,12 @@ fn pieces_of(words: Vec<Vec<Part>>) -> Vec<Piece> {
 mod tests {
     use super::*;
     use crate::protocol::contract::sent;
-    use crate::protocol::{Value, Verb};
+    use crate::protocol::{Rest, Value, Verb};
     use proptest::prelude::{prop_assert, proptest};
 
     fn written(text: &str) -> Result<String, TemplateError> {
         let op = Op {
-            value: Value { own: b"own ", shared: b"and shared", shared_at: 3 },
+            value: Value { own: b"own ", rest: Rest::Text { bytes: b"and shared", at: 3 } },
             delta: 100,
             ..Op::new(Verb::Command, b"key")
         };

@@ -1,10 +1,12 @@
 //! Requests and replies of the RESP codecs, byte for byte, and whatever a server may send instead.
 
 use super::*;
+use crate::bodies::Bodies;
+use crate::connection::outbox::{Room, Sources};
 use crate::protocol::contract::{
     Seen, cut_in_turn, encoded, every_cut, fuzz_decode, fuzz_prefixes, read_from, reply, sent,
 };
-use crate::protocol::{Fault, PairList, PairValue, Pairs, Value, lines};
+use crate::protocol::{Fault, PairList, PairValue, Pairs, Rest, Value, lines};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
@@ -98,7 +100,7 @@ fn a_request_is_an_array_of_bulk_strings() {
 
 #[test]
 fn every_verb_has_the_command_that_does_the_same() {
-    let value = Value { own: b"own ", shared: b"and shared", shared_at: 5 };
+    let value = Value { own: b"own ", rest: Rest::Text { bytes: b"and shared", at: 5 } };
     let store = |verb| Op { value, ..op(verb) };
     let text = "own and shared";
     asks(&op(Verb::Get), &["GET", "key"]);
@@ -115,14 +117,17 @@ fn every_verb_has_the_command_that_does_the_same() {
     asks(&op(Verb::Hget), &["HGET", "key", "field"]);
     asks(&store(Verb::Hset), &["HSET", "key", "field", text]);
     asks(&store(Verb::Mset), &["MSET", "key", text]);
+    // All bytes of a body that shrinks so far are zeros.
+    let bodies = Bodies::new(0, 16.0);
+    let with_body = Value { own: b"own ", rest: Rest::Body { bodies: &bodies, seed: 7, len_bytes: 3 } };
     let list = PairList {
         bytes: b"ab".to_vec(),
         ends: vec![1, 2],
-        values: vec![PairValue::of(&Value::plain(b"1")), PairValue::of(&value)],
+        values: vec![PairValue::of(&Value::plain(b"1")), PairValue::of(&with_body)],
     };
-    let pairs = Pairs { list: &list, block: b".....and shared" };
+    let pairs = Pairs { list: &list, bodies: &bodies };
     let pairs = |verb| Op { keys: Keys::Pairs(pairs), ..Op::new(verb, b"") };
-    asks(&pairs(Verb::Mset), &["MSET", "a", "1", "b", text]);
+    asks(&pairs(Verb::Mset), &["MSET", "a", "1", "b", "own \0\0\0"]);
     asks(&pairs(Verb::Get), &["MGET", "a", "b"]);
 }
 
@@ -156,11 +161,16 @@ fn any_bytes_are_a_key() {
 #[test]
 fn a_large_shared_value_is_pointed_at_and_not_copied() {
     let block = vec![b'v'; 1 << 20];
-    let op = Op { value: Value { own: b"own", shared: &block[100..], shared_at: 100 }, ..op(Verb::Set) };
+    let op = Op {
+        value: Value { own: b"own", rest: Rest::Text { bytes: &block[100..], at: 100 } },
+        ..op(Verb::Set)
+    };
     let mut out = Outbox::default();
     assert_eq!(Resp2::new().encode(&op, 0, &mut out), Ok(Expect::Reply));
     let mut parts = [std::io::IoSlice::new(&[]), std::io::IoSlice::new(&[]), std::io::IoSlice::new(&[])];
-    assert_eq!(out.parts(&block, &mut parts), 3);
+    let bodies = Bodies::new(0, 1.0);
+    let (sources, mut room) = (Sources { text: &block, bodies: &bodies }, Room::default());
+    assert_eq!(out.parts(sources, &mut room, &mut parts), 3);
     let head = format!("*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n${}\r\nown", 3 + block.len() - 100);
     assert_eq!(&*parts[0], head.as_bytes());
     assert_eq!(parts[1].as_ptr(), block[100..].as_ptr());
@@ -210,7 +220,8 @@ fn what_only_resp_knows_is_refused_by_memcacheds_codecs() {
             ends: vec![1],
             values: vec![PairValue::of(&Value::plain(b"v"))],
         };
-        let pairs = Pairs { list: &list, block: &[] };
+        let bodies = Bodies::new(0, 1.0);
+        let pairs = Pairs { list: &list, bodies: &bodies };
         let pairs = Op { keys: Keys::Pairs(pairs), ..op(verb) };
         for op in [op(verb), many(verb, b"a", &[1]), pairs] {
             assert!(encoded::<Text>(&op, 0).is_err(), "{verb:?}");

@@ -117,8 +117,7 @@ pub(super) fn encode_change(op: &Op<'_>, style: CommandStyle, out: &mut Outbox) 
         (false, CommandStyle::Blank | CommandStyle::Bogus) => b" \r\n",
     });
     if op.verb.stores() {
-        out.push(op.value.own);
-        out.push_shared(op.value.shared, op.value.shared_at);
+        op.value.push_to(out);
         out.push(b"\r\n");
     }
     Ok(if op.noreply { Expect::Nothing } else { Expect::Reply })

@@ -1,12 +1,14 @@
 //! Requests and replies of the text codec, byte for byte, and whatever a server may send instead.
 
 use super::*;
-use crate::protocol::Value;
+use crate::bodies::Bodies;
+use crate::connection::outbox::{Room, Sources};
 use crate::protocol::contract::{
     Seen, cut_in_turn, encoded, every_cut, fuzz_decode, fuzz_prefixes, read, reply,
 };
 use crate::protocol::lines::LINE_MAX_BYTES;
 use crate::protocol::{Fault, Keys};
+use crate::protocol::{Rest, Value};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
@@ -62,7 +64,7 @@ fn reads_are_one_line_with_their_keys() {
 #[test]
 fn changes_carry_what_their_verb_needs() {
     let filled = |verb, noreply| Op {
-        value: Value { own: b"own ", shared: b"and shared", shared_at: 5 },
+        value: Value { own: b"own ", rest: Rest::Text { bytes: b"and shared", at: 5 } },
         flags: 4_294_967_295,
         expiry_s: 86_400,
         cas: u64::MAX,
@@ -110,13 +112,15 @@ fn bogus_sets_are_stores_by_another_word_and_nothing_else_changes() {
 fn a_large_shared_value_is_pointed_at_and_not_copied() {
     let block = vec![b'v'; 1 << 20];
     let op = Op {
-        value: Value { own: b"own", shared: &block[100..], shared_at: 100 },
+        value: Value { own: b"own", rest: Rest::Text { bytes: &block[100..], at: 100 } },
         ..Op::new(Verb::Set, b"key")
     };
     let mut out = Outbox::default();
     assert_eq!(Text::new().encode(&op, 0, &mut out), Ok(Expect::Reply));
     let mut parts = [std::io::IoSlice::new(&[]), std::io::IoSlice::new(&[]), std::io::IoSlice::new(&[])];
-    assert_eq!(out.parts(&block, &mut parts), 3);
+    let bodies = Bodies::new(0, 1.0);
+    let (sources, mut room) = (Sources { text: &block, bodies: &bodies }, Room::default());
+    assert_eq!(out.parts(sources, &mut room, &mut parts), 3);
     assert_eq!(&*parts[0], format!("set key 0 0 {}\r\nown", 3 + block.len() - 100).as_bytes());
     assert_eq!(parts[1].as_ptr(), block[100..].as_ptr());
     assert_eq!(&*parts[2], b"\r\n");

@@ -12,7 +12,7 @@ use crate::workload::value::{
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Damage {
-    /// The value does not carry the mark of a frame.
+    /// The value does not carry the mark of a frame, or not the first bytes that the mark is read with.
     Magic,
     /// The value's tag does not fit: the header was changed, or the value is another key's or that of other data.
     Tag,
@@ -54,8 +54,10 @@ pub struct Check {
     left: u64,
     /// Bytes of the frame whose header was read that are still to come.
     frame_left: u64,
-    /// Place in the block of the next byte of the frame.
-    block_at: u64,
+    /// Seed of the frame's body.
+    body_seed: u64,
+    /// Place in the body of the next byte.
+    body_at: u64,
     version: Version,
     /// Bytes that had to be kept because they mean something only together.
     kept: HeaderBuffer,
@@ -91,7 +93,8 @@ impl Check {
             index,
             left: size,
             frame_left: 0,
-            block_at: 0,
+            body_seed: 0,
+            body_at: 0,
             version: Version::LOADED,
             kept: [0; HEADER_BYTES],
             kept_len: 0,
@@ -136,14 +139,14 @@ impl Check {
         }
     }
 
-    /// Compares bytes behind a header with the block; returns how many.
+    /// Compares bytes behind a header with the body; returns how many.
     #[inline]
     fn frame_bytes(&mut self, values: &ValueMaker, bytes: &[u8]) -> usize {
         let count = self.frame_left.min(bytes.len() as u64) as usize;
-        if !values.block_reads(self.block_at, &bytes[..count]) {
+        if !values.bodies().reads(self.body_seed, self.body_at, &bytes[..count]) {
             self.damage = Some(Damage::Bytes);
         }
-        self.block_at += count as u64;
+        self.body_at += count as u64;
         self.frame_left -= count as u64;
         count
     }
@@ -177,7 +180,7 @@ impl Check {
         };
         self.version = header.version;
         self.frame_left = body.unwrap_or(0);
-        self.block_at = hash.offset();
+        (self.body_seed, self.body_at) = (hash.body_seed(), 0);
     }
 }
 
@@ -219,6 +222,7 @@ mod tests {
             value_size: Dist::Fixed(value_bytes),
             expiry_s: Dist::Fixed(0.0),
             value_classes: Vec::new(),
+            value_compress: 1.0,
             key_tag: None,
             slots: Vec::new(),
             style: Style::default(),
@@ -236,8 +240,7 @@ mod tests {
 
     fn written_of_len(values: &ValueMaker, index: u64, version: Version, len: usize) -> Vec<u8> {
         let mut own = [0; HEADER_BYTES];
-        let value = values.value_of_len(index, version, len, &mut own);
-        [value.own, value.shared].concat()
+        values.value_of_len(index, version, len, &mut own).to_vec()
     }
 
     fn verdict_in_parts(values: &ValueMaker, index: u64, parts: &[&[u8]]) -> ValueVerdict {
@@ -285,8 +288,8 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
             let found = verdict(&values, 7, &bytes);
             let expected = match bit / 8 {
-                0..20 => Damage::Tag,
-                20..24 => Damage::Magic,
+                0..8 | 20..24 => Damage::Magic,
+                8..20 => Damage::Tag,
                 _ => Damage::Bytes,
             };
             assert_eq!(found, ValueVerdict::Bad(expected), "bit {bit}");
