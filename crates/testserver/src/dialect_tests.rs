@@ -257,7 +257,8 @@ fn hashes_and_many_pairs_are_kept_for_resp() {
     assert_eq!(pair.outcome(&op(Verb::Get, b"h")), Outcome::Error(protocol::Fault::Client), "the wrong type");
     let values = vec![PairValue::of(&Value::plain(b"both")); 2];
     let list = PairList { bytes: b"pq".to_vec(), ends: vec![1, 2], values };
-    let pairs = Pairs { list: &list, block: &[] };
+    let bodies = pummel_logic::bodies::Bodies::new(0, 1.0);
+    let pairs = Pairs { list: &list, bodies: &bodies };
     assert_eq!(pair.outcome(&Op { keys: Keys::Pairs(pairs), ..op(Verb::Mset, b"") }), Outcome::Stored);
     assert_eq!(pair.ask(&many(b"pq", &[1, 2])).expect("it is answered").values, [b"both", b"both"]);
 }

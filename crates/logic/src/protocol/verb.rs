@@ -90,7 +90,8 @@ impl Verb {
     /// to replace; those of a user's command may.
     pub fn has_condition(self) -> bool {
         matches!(self, Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend | Verb::Cas)
-            || matches!(self, Verb::Incr | Verb::Decr | Verb::Delete | Verb::Touch | Verb::Command)
+            || matches!(self, Verb::Incr | Verb::Decr | Verb::Delete | Verb::Touch)
+            || self.is_command()
     }
 
     /// Whether requests of this verb have an expiry. The answer is true for append and prepend too, although RESP's

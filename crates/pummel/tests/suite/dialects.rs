@@ -364,7 +364,7 @@ fn commands_are_operations_of_their_own_with_hits_where_replies_tell_them() {
     let words = format!("run -s {} --protocol resp3 --records 100 -c 50 -d 4 -v", server.name());
     let run = |more: &[&str]| {
         let words = words.split_whitespace().chain(more.iter().copied()).collect::<Vec<_>>();
-        crate::common::Running::start_words(&words).end().expect(0)
+        Running::start_words(&words).end().expect(0)
     };
     let push = ["-n", "2000", "--command", "push=RPUSH __key__ __int:1-9__:__seq__"];
     let range = ["--command", "LRANGE __key__ 0 9", "--command", "LRANGE __key2__:none 0 9"];

@@ -1,13 +1,11 @@
 //! What views of several runs have in common: how far their times may be believed, what became of them, and a table of each of them.
 
-use pummel_logic::plan::Plan;
 use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::words::{counted, was};
 
 use super::cells::{rate, time};
 use super::run::Word;
-use super::run::counts::op_name;
 use super::run::notices::outcome_lines;
 use super::{Cell, Column, Line, Row, RowKind, Table, Text, Tone};
 use crate::document::OtherOutcomes;
@@ -126,15 +124,14 @@ pub(super) fn outcomes(runs: &[&RunFigures]) -> Vec<Line> {
     failed.into_iter().chain(overloaded).collect()
 }
 
-/// A line for each operation of some runs together of which some requests stored or found nothing; each side has its plan, where that is
-/// known, the outcomes of its runs, and what stands behind the names of its operations.
+/// A line for each operation of some runs together of which some requests stored or found nothing; each side has the outcomes of its
+/// runs, and what stands behind the names of its operations.
 pub(super) fn without_effect<'a, All: IntoIterator<Item = &'a OtherOutcomes>>(
-    sides: impl IntoIterator<Item = (Option<&'a Plan>, All, String)>,
+    sides: impl IntoIterator<Item = (All, String)>,
 ) -> Vec<Line> {
-    let named = sides.into_iter().flat_map(|(plan, all, of)| {
-        let name = move |op: &str| plan.map_or(op.to_owned(), |plan| op_name(plan, op));
+    let named = sides.into_iter().flat_map(|(all, of)| {
         let sums = OtherOutcomes::sums(all).into_iter();
-        sums.map(move |sum| (format!("{}{of}", name(&sum.op)), sum))
+        sums.map(move |sum| (format!("{}{of}", sum.op), sum))
     });
     outcome_lines(named)
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pummel_fronts::native::workloads::{Profile, ReadThrough};
-use pummel_logic::plan::{Data, Mix, Style};
+use pummel_logic::plan::{Data, Mix};
 use pummel_traffic::fit::{Comparison, Fit, Fitter, Load, RowSink, generate};
 
 /// The comparison of a profile with the trace takes this much of the time that reading the trace took, and at least so long.
@@ -83,9 +83,7 @@ fn make(
         value_size: profile.value_size.clone(),
         expiry_s: profile.ttl.clone(),
         value_classes: profile.value_classes.clone(),
-        key_tag: None,
-        slots: Vec::new(),
-        style: Style::default(),
+        ..Data::default()
     };
     let mix = Mix {
         popularity: profile.popularity.clone(),

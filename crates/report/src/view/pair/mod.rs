@@ -38,7 +38,7 @@ pub fn view(comparisons: &[Comparison], wanted: Wanted) -> View {
     lines.extend(outcomes(&runs));
     lines.extend(without_effect(sides::named(comparisons).map(|(name, side)| {
         let others = side.runs.iter().flat_map(|run| &run.other_outcomes);
-        (Some(&side.plan), others, format!(" of {name}"))
+        (others, format!(" of {name}"))
     })));
     lines.extend(made_again(made_again_in_all(comparisons)));
     lines.extend(trust(&runs, true));

@@ -25,7 +25,7 @@ pub fn view(repetition: &Repetition, wanted: Wanted) -> View {
     lines.extend(goal(repetition));
     lines.extend(outcomes(&runs));
     let others = repetition.runs.iter().flat_map(|run| &run.other_outcomes);
-    lines.extend(without_effect([(Some(&repetition.plan), others, String::new())]));
+    lines.extend(without_effect([(others, String::new())]));
     lines.extend(made_again(repetition.made_again));
     lines.extend(trust(&runs, false));
     lines.extend(limit(repetition));

@@ -7,7 +7,7 @@ use pummel_measure::uncertainty::quantile_name;
 use pummel_measure::words::{counted, grouped, percent, was};
 
 use super::cluster;
-use super::counts::{OUT_OF_BALANCE, faults, is_load, op_name, sum};
+use super::counts::{OUT_OF_BALANCE, faults, is_load, sum};
 use super::headline::{Headline, Word};
 use super::result::wrong;
 use crate::document::{
@@ -337,7 +337,7 @@ fn misses(document: &Document) -> Vec<Line> {
 
 /// The operations of which some requests were answered and stored or found nothing.
 fn outcomes(document: &Document) -> Vec<Line> {
-    let named = |others: OtherOutcomes| (op_name(&document.plan, &others.op), others);
+    let named = |others: OtherOutcomes| (others.op.clone(), others);
     outcome_lines(document.other_outcomes().into_iter().map(named))
 }
 

@@ -28,7 +28,7 @@ pub(super) fn before_trust(curve: &CurveDocument, headline: &SeriesHeadline) -> 
         Line::new("Again", Text::plain(words))
     });
     let others = curve.runs.iter().flat_map(|run| &run.other_outcomes);
-    let outcomes = without_effect([(curve.plan.as_ref(), others, String::new())]);
+    let outcomes = without_effect([(others, String::new())]);
     goal.into_iter().chain(verify).chain(outcomes).chain(again).collect()
 }
 
