@@ -32,7 +32,7 @@ pub struct Data {
     /// `value_size`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub value_classes: Vec<ValueClass>,
-    /// Ratio to 1 to which lz4 and gzip bring values of 4 KiB and more, about, 1 to 10; absent: 1, values that cannot be compressed.
+    /// Ratio to which lz4 and gzip bring a stream of values of 4 KiB and more, about: 1 to 10. Absent: 1, values that do not compress.
     #[serde(default = "uncompressed", skip_serializing_if = "is_uncompressed")]
     pub value_compress: f64,
     /// Number of neighbouring records whose keys have a hash tag in common, and so a slot of a cluster: `{number of the record /
@@ -62,7 +62,6 @@ fn uncompressed() -> f64 {
     *RATIOS.start()
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_uncompressed(ratio: &f64) -> bool {
     *ratio == uncompressed()
 }

@@ -126,7 +126,7 @@ pub struct Value<'a> {
 pub enum Rest<'a> {
     /// A range of a text that all values of the run are cut from.
     Text {
-        /// The bytes.
+        /// The bytes of the range.
         bytes: &'a [u8],
         /// Offset in the text at which they begin.
         at: usize,

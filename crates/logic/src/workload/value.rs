@@ -362,7 +362,7 @@ impl FrameHeader {
     #[inline]
     pub(crate) fn to_bytes(self) -> HeaderBuffer {
         let [version_pad, rest_pad] = pads(self.tag);
-        let rest = u64::from(self.magic) << 32 | u64::from(self.len_bytes);
+        let rest = (u64::from(self.magic) << 32) | u64::from(self.len_bytes);
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&self.tag.to_le_bytes());
         bytes[8..16].copy_from_slice(&(self.version.0 ^ version_pad).to_le_bytes());
