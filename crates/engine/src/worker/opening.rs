@@ -37,6 +37,8 @@ pub struct Openings {
     queue: BinaryHeap<Reverse<(Nanos, u32, u32)>>,
     /// Number of connections that are being opened.
     under_way: usize,
+    /// Most connections that are being opened at the same time.
+    limit: usize,
 }
 
 impl Openings {
@@ -47,7 +49,14 @@ impl Openings {
             to_send: Vec::new(),
             queue: BinaryHeap::with_capacity(connections),
             under_way: 0,
+            limit: OPENING_MAX,
         }
+    }
+
+    /// Lets any number of connections be opened at the same time, or only as many as usual: those to a server that hangs hold up no
+    /// others then.
+    pub fn lift_limit(&mut self, is_lifted: bool) {
+        self.limit = if is_lifted { usize::MAX } else { OPENING_MAX };
     }
 
     /// Whether a server has answered on every connection that is open.
@@ -63,7 +72,7 @@ impl Openings {
     /// Takes the next connection to be opened at `now`; `None` if there is none or too many others are being opened.
     /// The caller checks whether the connection is still to be opened.
     pub fn begin_next(&mut self, now: Nanos) -> Option<ConnId> {
-        if self.under_way >= OPENING_MAX {
+        if self.under_way >= self.limit {
             return None;
         }
         let Reverse((_, slot, generation)) = *self.queue.peek().filter(|Reverse((at, ..))| *at <= now)?;
@@ -87,7 +96,7 @@ impl Openings {
     #[inline]
     pub fn next_time(&self) -> Nanos {
         match self.queue.peek() {
-            Some(Reverse((at, ..))) if self.under_way < OPENING_MAX => *at,
+            Some(Reverse((at, ..))) if self.under_way < self.limit => *at,
             _ => NEVER,
         }
     }
