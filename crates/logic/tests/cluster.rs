@@ -49,6 +49,8 @@ struct Scene {
     /// Requests that ended: verb, first sending, and whether the end was a success.
     ended: Vec<(Verb, Nanos, bool)>,
     unsent: u64,
+    /// The lanes that the client wanted to open, in their order.
+    wanted: Vec<Lane>,
     /// The time that the client wants to wait for.
     waits_until: Nanos,
     is_done: bool,
@@ -67,6 +69,13 @@ fn nodes() -> NodeTable {
 fn map_of(owner: u16) -> SlotMap {
     let mut map = SlotMap::unowned();
     (0..16_384).for_each(|slot| map.set_owner(slot, owner));
+    map
+}
+
+/// The map in which node 0 owns nearly all slots, and node 2 one.
+fn nearly_all() -> SlotMap {
+    let mut map = map_of(0);
+    map.set_owner(16_383, 2);
     map
 }
 
@@ -123,6 +132,7 @@ impl Scene {
             sent: VecDeque::new(),
             ended: Vec::new(),
             unsent: 0,
+            wanted: Vec::new(),
             waits_until: 0,
             is_done: false,
         };
@@ -156,6 +166,18 @@ impl Scene {
         self.client.handle_opened(lane, self.now);
     }
 
+    /// Lets client `number` come in the place of the last one, with so many requests, and an end of its phase.
+    fn come(&mut self, number: u64, requests: u64, end: Nanos) {
+        self.client.depart();
+        self.client.renew(number, 0);
+        self.client.open_on_demand(true);
+        let place = StreamOwner { seed: 1, group: 0, phase: 1, client: number };
+        let nothing = PhaseAssignment::nothing(place);
+        self.client.begin(PhaseAssignment { begin: self.now, end, requests, depth: 1, ..nothing }, None);
+        self.is_done = false;
+        (0..NODES).for_each(|lane| assert!(!self.client.note_member(lane, true)));
+    }
+
     fn counts(&self) -> RedirectCounts {
         self.maker.cluster().expect("it is a cluster").counts
     }
@@ -177,7 +199,10 @@ impl Scene {
                 }
                 Action::Wait(until) => return self.waits_until = until,
                 Action::Done => return self.is_done = true,
-                Action::Open(_) => continue,
+                Action::Open(lane) => {
+                    self.wanted.push(lane);
+                    continue;
+                }
                 Action::DoneUntil(_) => unreachable!("there is no trace"),
             };
             self.sent.push_back(Sent { lane, ticket, key, slots, asking, at: now });
@@ -775,4 +800,151 @@ fn a_phase_ends_when_all_requests_have_whatever_the_nodes_say() {
         assert_eq!(scene.ended.len() as u64 + scene.unsent, requests, "seed {seed}");
         assert_eq!(scene.client.outstanding(), 0, "seed {seed}");
     }
+}
+
+#[test]
+fn a_client_that_comes_opens_the_lanes_that_its_requests_need_and_each_life_begins_without_any() {
+    let mut scene = Scene::new(mix_of(Verb::Get), 0, 1);
+    for number in 1..4 {
+        // What redirects have taught one client is forgotten before the next one comes.
+        scene.maker.cluster_mut().expect("it is a cluster").renew(&nearly_all(), &nodes());
+        scene.wanted.clear();
+        scene.come(number, 2, NEVER);
+        scene.poll();
+        assert_eq!((&scene.wanted[..], scene.sent.len(), scene.is_done), (&[0][..], 0, false));
+        scene.client.handle_opened(0, scene.now);
+        let first = scene.take();
+        scene.moved(&first, 2);
+        scene.poll();
+        assert_eq!((&scene.wanted[..], scene.sent.len()), (&[0, 2][..], 0), "the lane that is named");
+        scene.client.handle_opened(2, scene.now);
+        let again = scene.take();
+        scene.answer(&again, Outcome::Hit, "");
+        let second = scene.take();
+        scene.answer(&second, Outcome::Hit, "");
+        scene.poll();
+        assert!(scene.is_done && scene.client.open_lanes() == 2);
+    }
+    assert_eq!((scene.ended.len(), scene.unsent), (6, 0));
+    scene.come(5, 0, NEVER);
+    assert_eq!(scene.client.open_lanes(), 0, "the lanes of the client before are closed");
+}
+
+#[test]
+fn a_lane_that_is_lost_is_opened_again_where_a_request_needs_it() {
+    let mut scene = Scene::new(mix_of(Verb::Get), 0, 1);
+    scene.come(1, 1, NEVER);
+    scene.poll();
+    // No connection is made: the request that was never sent asks again.
+    scene.close(0);
+    scene.poll();
+    assert_eq!((&scene.wanted[..], scene.unsent), (&[0, 0][..], 0));
+    scene.client.handle_opened(0, scene.now);
+    let first = scene.take();
+    scene.close(0);
+    scene.answer(&first, Outcome::Error(Fault::Closed), "");
+    scene.poll();
+    assert_eq!(scene.wanted.len(), 2, "the read waits first");
+    scene.now = scene.waits_until;
+    scene.poll();
+    assert_eq!(scene.wanted, [0, 0, 0]);
+    scene.client.handle_opened(0, scene.now);
+    let again = scene.take();
+    // Its last request is answered, and nothing needs the lane any more.
+    scene.answer(&again, Outcome::Hit, "");
+    scene.close(0);
+    scene.poll();
+    assert!(scene.is_done && scene.wanted.len() == 3);
+}
+
+#[test]
+fn a_node_that_takes_no_connection_holds_a_request_until_its_timeout() {
+    let mut scene = Scene::new(mix_of(Verb::Get), 0, 1);
+    scene.come(1, 2, NEVER);
+    let come = scene.now;
+    while scene.now < come + SECOND {
+        scene.poll();
+        assert_eq!((scene.sent.len(), scene.unsent, scene.is_done), (0, 0, false));
+        scene.now += 100 * MILLISECOND;
+        scene.close(0);
+    }
+    scene.poll();
+    assert_eq!((scene.unsent, scene.is_done), (1, false), "the second request is due then");
+    scene.client.handle_opened(0, scene.now);
+    let second = scene.take();
+    assert_eq!((second.ticket.due, second.ticket.index), (come + SECOND, 1));
+    scene.answer(&second, Outcome::Hit, "");
+    scene.poll();
+    assert!(scene.is_done);
+}
+
+#[test]
+fn beyond_the_end_lanes_are_opened_for_what_was_due_before_it() {
+    let mut scene = Scene::new(mix_of(Verb::Get), 0, 1);
+    scene.maker.cluster_mut().expect("it is a cluster").renew(&nearly_all(), &nodes());
+    let end = scene.now + 10 * MILLISECOND;
+    scene.come(1, 5, end);
+    scene.poll();
+    scene.now = end;
+    // The attempt to open the lane fails a moment after the end, and there is another one.
+    scene.close(0);
+    scene.poll();
+    assert_eq!((&scene.wanted[..], scene.is_done), (&[0, 0][..], false));
+    scene.client.handle_opened(0, scene.now);
+    let sent = scene.take();
+    assert!(sent.ticket.due < end);
+    scene.moved(&sent, 2);
+    scene.poll();
+    assert_eq!((&scene.wanted[..], scene.is_done), (&[0, 0, 2][..], false));
+    scene.client.handle_opened(2, scene.now);
+    let again = scene.take();
+    scene.answer(&again, Outcome::Hit, "");
+    scene.poll();
+    assert_eq!((scene.unsent, scene.ended.len(), scene.is_done), (0, 1, true), "nothing else was due");
+}
+
+#[test]
+fn a_read_opens_the_lane_to_one_replica_and_another_one_where_that_fails() {
+    let mut scene = Scene::reading_from(ReadFrom::PreferReplica, mix_of(Verb::Get), 0, 1);
+    for number in 1..20 {
+        scene.come(number, 1, NEVER);
+        scene.wanted.clear();
+        scene.poll();
+        let &[chosen] = &scene.wanted[..] else { panic!("it opens one lane, and not {:?}", scene.wanted) };
+        assert!(chosen == 1 || chosen == 2, "a replica, and not {chosen}");
+        scene.poll();
+        scene.close(chosen);
+        scene.poll();
+        assert_eq!(scene.wanted, [chosen, 3 - chosen], "the other replica");
+        scene.close(3 - chosen);
+        scene.poll();
+        assert_eq!(scene.wanted[2..], [0], "the master, where no replica is reached");
+        scene.client.handle_opened(0, scene.now);
+        let sent = scene.take();
+        assert_eq!(sent.lane, 0);
+        scene.answer(&sent, Outcome::Hit, "");
+        scene.poll();
+        assert!(scene.is_done && scene.client.open_lanes() == 1);
+    }
+}
+
+#[test]
+fn a_node_that_leaves_and_one_that_joins_change_what_a_client_may_open() {
+    let mut scene = Scene::new(mix_of(Verb::Get), 0, 1);
+    scene.come(1, 2, NEVER);
+    scene.poll();
+    scene.client.handle_opened(0, scene.now);
+    let first = scene.take();
+    scene.answer(&first, Outcome::Hit, "");
+    // All slots move to node 3.
+    scene.maker.cluster_mut().expect("it is a cluster").renew(&map_of(3), &nodes());
+    assert!(scene.client.note_member(0, false), "its connection is not wanted");
+    assert!(!scene.client.note_member(3, true));
+    scene.client.leave(0);
+    scene.wanted.clear();
+    scene.poll();
+    assert_eq!(scene.wanted, [3]);
+    scene.client.handle_opened(3, scene.now);
+    assert_eq!(scene.take().lane, 3);
+    assert_eq!(scene.client.open_lanes(), 1);
 }

@@ -8,7 +8,7 @@ use super::measurement::{Connections, LoadResult, Measurement};
 use super::reason::{Reason, ServerTrouble, ShareShortfall, Unstored, Why};
 use super::recorder::Span;
 use pummel_logic::plan::share::{PhaseShare, ProcessShare};
-use pummel_logic::plan::{Phase, Plan, Transport, Work};
+use pummel_logic::plan::{Phase, Plan, Route, Transport, Work};
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 /// The least silence in nanoseconds after which a server counts as gone.
@@ -112,7 +112,11 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
         return Some(not_opened(connections, why));
     }
     if let Some(churn) = connections.churn.as_ref().filter(|churn| churn.failures.total() > 0) {
-        return Some(failed_clients(churn, end, why));
+        let failed = failed_clients(churn, end, why.clone());
+        // A connection to a node of a cluster is opened again while a request needs it.
+        if plan.route != Route::Cluster || matches!(failed, Reason::NoRoom { .. }) {
+            return Some(failed);
+        }
     }
     if end.dead > 0 {
         return Some(Reason::ConnectionsLost { asked: connections.asked, lost: end.dead, why });
@@ -756,6 +760,23 @@ mod tests {
             let end = RunEnd { missing, ..good_end() };
             assert_eq!(failed_clients(&churn, &end, None), expected);
         }
+    }
+
+    #[test]
+    fn connections_that_failed_and_were_opened_again_leave_the_run_of_a_cluster_whole() {
+        let (mut plan, mut measurement) = measured(100);
+        let end = good_end();
+        let mut of = |plan: &Plan, failures: ConnectionFailures| {
+            measurement.connections.churn =
+                Some(Box::new(Churn { begun: 100, failures, ..Churn::default() }));
+            shortfall(plan, &measurement, &end)
+        };
+        let refused = ConnectionFailures { refused: 5, ..ConnectionFailures::default() };
+        assert!(matches!(of(&plan, refused), Some(Reason::ClientsFailed { failed: 5, .. })));
+        plan.route = Route::Cluster;
+        assert_eq!(of(&plan, refused), None);
+        let descriptors = ConnectionFailures { descriptors: 6, ..refused };
+        assert!(matches!(of(&plan, descriptors), Some(Reason::NoRoom { failed: 6, .. })));
     }
 
     #[test]

@@ -99,6 +99,8 @@ counters! {
         pub reopened: u64,
         /// Open connections that were lost.
         pub lost: u64,
+        /// Open connections that their clients closed, of those that come and go.
+        pub closed: u64,
         /// Attempts to open a connection that failed.
         pub failed: u64,
         /// Clients that began, of those that come and go.

@@ -8,7 +8,7 @@ use pummel_logic::cluster::hops::HopLimits;
 use pummel_logic::cluster::reads::ReadRule;
 use pummel_logic::cluster::view::ClusterView;
 use pummel_logic::plan::share::{ClientId, depth_at_start, loaders, rank_among_mates};
-use pummel_logic::plan::{Clock, Plan, TRACE_VERBS, Transport, Work};
+use pummel_logic::plan::{Clock, Group, Plan, TRACE_VERBS, Transport, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::protocol::resp::template::Template;
@@ -46,11 +46,7 @@ pub(super) fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients:
         lanes: plan.lanes(),
         servers: Arc::clone(&context.host.servers),
         endpoints,
-        // Most lanes of a cluster's clients are never opened, and take memory when they are.
-        depth: match &context.cluster {
-            Some(_) => 0,
-            None => plan.groups.iter().map(|group| depth_at_start(group.depth)).max().unwrap_or(1),
-        },
+        depth: plan.groups.iter().map(|group| lane_depth_of(context, group)).max().unwrap_or(1),
         handshake: lanes_handshake_of(context),
         limits: limits_of(plan),
         maker: request_maker_of(context, number, clients.len()),
@@ -63,6 +59,12 @@ pub(super) fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients:
     let cluster = context.cluster.as_ref().map(|published| ClusterFollower::new(Arc::clone(published)));
     let external = ExternalInputs { feed, cluster };
     WorkerParts { setup, external, steered: context.steered.clone(), churn_limits }
+}
+
+/// Outstanding requests of a connection for which memory is taken beforehand. Most lanes of a cluster's clients are never opened, and take
+/// memory when they are.
+fn lane_depth_of(context: &RunContext<'_>, group: &Group) -> usize {
+    if context.cluster.is_some() { 0 } else { depth_at_start(group.depth) }
 }
 
 /// An interval with memory for everything that the run records.
@@ -259,7 +261,7 @@ fn churn_limits_of(context: &RunContext<'_>, worker: usize) -> Option<ChurnLimit
         group,
         limit: share.churning_clients_of_worker(group, worker) as usize,
         share: (u64::from(share.first_worker) + worker as u64, u64::from(share.workers)),
-        depth: depth_at_start(plan.groups[group].depth),
+        depth: lane_depth_of(context, &plan.groups[group]),
         mark: context.verifies().then_some(context.mark),
         transport: plan.transport,
     })

@@ -26,8 +26,15 @@ pub fn handle<C: Codec>(
         return;
     }
     match event {
-        Event::Received { bytes, .. } if connection.state() == ConnectionState::Handshake => {
-            handle_handshake(state, population, id, bytes, now)
+        Event::Received { bytes, stamp, read } if connection.state() == ConnectionState::Handshake => {
+            let mut rest: &[u8] = bytes;
+            handle_handshake(state, population, id, &mut rest, now);
+            let taken = bytes.len() - rest.len();
+            let bytes = &mut bytes[taken..];
+            if !bytes.is_empty() {
+                // What the handshake asked for has come with its last reply.
+                handle(state, population, id, Event::Received { bytes, stamp, read }, now);
+            }
         }
         Event::Writable if connection.state() == ConnectionState::Handshake => {
             state.openings.queue_handshake(id)
@@ -86,18 +93,22 @@ pub fn handle<C: Codec>(
 }
 
 /// Handles a server's reply to the handshake. The connection counts as open when the server has agreed to the whole
-/// handshake.
+/// handshake, and `bytes` has what came behind it.
 fn handle_handshake<C: Codec>(
     state: &mut WorkerState<C>,
     population: &mut Population,
     id: ConnId,
-    bytes: &[u8],
+    bytes: &mut &[u8],
     now: Nanos,
 ) {
-    let slot = id.slot as usize;
-    state.reporter.received(bytes.len(), 0);
-    let Some(handshake) = state.connections[slot].handshake_mut() else { return };
-    let why = match handshake.handle_received(bytes) {
+    let (slot, all) = (id.slot as usize, bytes.len());
+    let Some(handshake) = state.connections[slot].handshake_mut() else { return *bytes = &[] };
+    let progress = handshake.handle_received(bytes);
+    if progress.is_err() {
+        *bytes = &[];
+    }
+    state.reporter.received(all - bytes.len(), 0);
+    let why = match progress {
         Ok(HandshakeProgress::NeedMore) => return,
         Ok(HandshakeProgress::Done) => return population.handle_opened(state, slot, now),
         Err(why) => why,

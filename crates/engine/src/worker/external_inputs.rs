@@ -10,6 +10,7 @@ use crate::backend::Backend;
 use crate::cluster::published::Published;
 use crate::worker::feed::RowFeed;
 use crate::worker::load_model::Resident;
+use crate::worker::population::Population;
 use crate::worker::state::WorkerState;
 
 /// The sources of a worker beside its connections. Each is looked at once in a turn.
@@ -28,12 +29,18 @@ impl ExternalInputs {
     }
 
     /// Takes what has come.
-    pub fn look<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend, now: Nanos) {
+    pub(in crate::worker) fn look<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        population: &mut Population,
+        backend: &mut dyn Backend,
+        now: Nanos,
+    ) {
         if let Some(feed) = &mut self.feed {
             feed.look(state, now);
         }
         if let Some(cluster) = &mut self.cluster {
-            cluster.look(state, backend);
+            cluster.look(state, population, backend, now);
         }
     }
 
@@ -74,7 +81,13 @@ impl ClusterFollower {
     }
 
     /// Passes on the worker's request for a new map, and takes one that was published since.
-    fn look<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend) {
+    fn look<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        population: &mut Population,
+        backend: &mut dyn Backend,
+        now: Nanos,
+    ) {
         let silence = &state.silence;
         if let Some(view) = state.maker.cluster_mut() {
             while let Some(node) = view.take_returned(|node| silence.replied_at(node.into())) {
@@ -84,7 +97,7 @@ impl ClusterFollower {
                 self.published.request_refresh(request);
             }
         }
-        self.leaving.retain(|&slot| !leaves(state, backend, slot as usize));
+        self.leaving.retain(|&slot| !leaves(state, population, backend, (slot as usize, now)));
         let generation = self.published.generation();
         if generation == self.seen {
             return;
@@ -98,7 +111,8 @@ impl ClusterFollower {
         for slot in 0..state.connections.len() {
             let (client, lane) = state.owner(slot);
             let is_member = state.maker.cluster().is_some_and(|view| view.is_member(lane));
-            if state.entries[client].client.note_member(lane, is_member) && !leaves(state, backend, slot) {
+            let is_unwanted = state.entries[client].client.note_member(lane, is_member);
+            if is_unwanted && !leaves(state, population, backend, (slot, now)) {
                 self.leaving.push(slot as u32);
             }
         }
@@ -107,13 +121,18 @@ impl ClusterFollower {
 }
 
 /// Closes the connection to a node that has left, unless something is owed on it. Returns whether it is closed.
-fn leaves<C: Codec>(state: &mut WorkerState<C>, backend: &mut dyn Backend, slot: usize) -> bool {
+fn leaves<C: Codec>(
+    state: &mut WorkerState<C>,
+    population: &mut Population,
+    backend: &mut dyn Backend,
+    (slot, now): (usize, Nanos),
+) -> bool {
     if !state.connections[slot].session.is_idle() {
         return false;
     }
     let (client, lane) = state.owner(slot);
     state.entries[client].client.leave(lane);
-    state.reset(slot, backend);
+    population.close(state, slot, backend, now);
     true
 }
 

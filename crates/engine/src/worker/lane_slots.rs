@@ -20,6 +20,11 @@ impl LaneSlots {
         self.lanes > 1
     }
 
+    /// Number of connections of each client.
+    pub fn count(self) -> usize {
+        self.lanes
+    }
+
     /// Whether each client has one lane, so that the number of a client is the slot of its connection.
     #[inline(always)]
     pub fn are_single(self) -> bool {

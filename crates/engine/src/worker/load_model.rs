@@ -83,6 +83,22 @@ pub trait LoadModel: Sized {
         true
     }
 
+    /// Closes the connection in `slot` in order, since its client does not want it any more.
+    fn close<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        backend: &mut (impl Backend + ?Sized),
+        _: Nanos,
+    ) {
+        state.reset(slot, backend);
+    }
+
+    /// Counts the end of the open connection in `slot`.
+    fn note_end<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, trouble: Trouble, now: Nanos) {
+        state.note_end(slot, trouble, now);
+    }
+
     /// Handles that a client has nothing left to do in this phase.
     fn handle_done<C: Codec>(
         &mut self,
@@ -217,7 +233,7 @@ pub trait LoadModel: Sized {
 
     /// Closes the connection in `slot` at the end of a phase and ends its outstanding requests. The client may open
     /// the connection again.
-    fn end_session<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
+    fn end_session<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
         let loss = Loss { cause: CloseCause::Closed(Fault::Closed), again: true };
         state.end_session::<Self::Account>(slot, loss, now);
     }

@@ -167,7 +167,10 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     pub fn new(backend: B, codec: &C, parts: WorkerParts) -> Worker<C, B> {
         let WorkerParts { setup, external, steered, churn_limits } = parts;
         let (population, wheel) = match churn_limits {
-            Some(limits) => (Population::churning(limits, setup.clients.len()), TimingWheel::exact()),
+            Some(limits) => {
+                let slots = (setup.clients.len(), setup.endpoints.len());
+                (Population::churning(limits, slots), TimingWheel::exact())
+            }
             None => {
                 let wheel = TimingWheel::new(setup.limits.timeout_ns, backend.now());
                 (Population::staying(setup.maker.has_window()), wheel)
@@ -268,7 +271,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 population.relieve(state, backend, now);
             }
             if let Some(external) = external {
-                external.look(state, backend, now);
+                external.look(state, population, backend, now);
             }
             population.serve_woken(state, backend, due_until);
             state.open_queued(backend, now);

@@ -37,6 +37,8 @@ pub struct Openings {
     queue: BinaryHeap<Reverse<(Nanos, u32, u32)>>,
     /// Number of connections that are being opened.
     under_way: usize,
+    /// Most connections that are being opened at the same time.
+    limit: usize,
 }
 
 impl Openings {
@@ -47,7 +49,14 @@ impl Openings {
             to_send: Vec::new(),
             queue: BinaryHeap::with_capacity(connections),
             under_way: 0,
+            limit: OPENING_MAX,
         }
+    }
+
+    /// Lets any number of connections be opened at the same time, or only as many as usual: those to a server that hangs hold up no
+    /// others then.
+    pub fn lift_limit(&mut self, is_lifted: bool) {
+        self.limit = if is_lifted { usize::MAX } else { OPENING_MAX };
     }
 
     /// Whether a server has answered on every connection that is open.
@@ -63,7 +72,7 @@ impl Openings {
     /// Takes the next connection to be opened at `now`; `None` if there is none or too many others are being opened.
     /// The caller checks whether the connection is still to be opened.
     pub fn begin_next(&mut self, now: Nanos) -> Option<ConnId> {
-        if self.under_way >= OPENING_MAX {
+        if self.under_way >= self.limit {
             return None;
         }
         let Reverse((_, slot, generation)) = *self.queue.peek().filter(|Reverse((at, ..))| *at <= now)?;
@@ -87,7 +96,7 @@ impl Openings {
     #[inline]
     pub fn next_time(&self) -> Nanos {
         match self.queue.peek() {
-            Some(Reverse((at, ..))) if self.under_way < OPENING_MAX => *at,
+            Some(Reverse((at, ..))) if self.under_way < self.limit => *at,
             _ => NEVER,
         }
     }
@@ -148,15 +157,17 @@ impl PendingHandshake {
         }
     }
 
-    /// Handles bytes of the server's reply. Returns whether the server has agreed to the whole handshake.
+    /// Handles bytes of the server's reply. Returns whether the server has agreed to the whole handshake; `bytes` has what came behind
+    /// it then, which is nothing unless the handshake has asked for messages.
     ///
     /// # Errors
     /// Returns the reason to close the connection if the server refuses the handshake, answers more than was asked, or agrees before
     /// all of the handshake was sent.
-    pub fn handle_received(&mut self, mut bytes: &[u8]) -> Result<HandshakeProgress, CloseReason> {
-        let first = bytes;
-        let (why, kind, said) = match self.reader.handle_received(&mut bytes) {
-            Ok(HandshakeProgress::Done) if !bytes.is_empty() || !self.rest().is_empty() => {
+    pub fn handle_received(&mut self, bytes: &mut &[u8]) -> Result<HandshakeProgress, CloseReason> {
+        let first = *bytes;
+        let is_more = |rest: &[u8]| !rest.is_empty() && !self.handshake.asks_for_messages();
+        let (why, kind, said) = match self.reader.handle_received(bytes) {
+            Ok(HandshakeProgress::Done) if is_more(bytes) || !self.rest().is_empty() => {
                 ("the server said more than was asked".to_owned(), ServerError::Other, String::new())
             }
             Ok(progress) => return Ok(progress),
@@ -179,5 +190,30 @@ pub fn retry_pause(failures: u32) -> Nanos {
     match failures {
         0 => 0,
         failures => (RETRY_NS.0 << (failures - 1).min(10)).min(RETRY_NS.1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_handshake_has_asked_for_may_come_with_its_last_reply() {
+        let hello = b"%1\r\n$5\r\nproto\r\n:3\r\n";
+        let push = b">2\r\n$10\r\ninvalidate\r\n_\r\n";
+        let plain = || Handshake::resp3(None, 0);
+        for (handshake, replies, is_taken) in [
+            (plain().with_tracking(true), [&hello[..], b"+OK\r\n"].concat(), true),
+            (plain(), hello.to_vec(), false),
+        ] {
+            let mut openings = Openings::new(Arc::new(handshake), 1);
+            let mut pending = openings.handshake(ConnId { slot: 0, generation: 1 }).expect("it is not empty");
+            pending.handle_sent(pending.rest().len(), 1);
+            let bytes = [&replies[..], push].concat();
+            let mut rest = &bytes[..];
+            let progress = pending.handle_received(&mut rest);
+            assert_eq!(progress.is_ok_and(|progress| progress == HandshakeProgress::Done), is_taken);
+            assert_eq!(rest, push, "it is left for the requests of the connection");
+        }
     }
 }

@@ -55,6 +55,12 @@ impl Silence {
         self.servers[server as usize].replied_at
     }
 
+    /// Whether a server was asked anything: it has replied, or has owed a reply.
+    pub fn was_asked(&self, server: u32) -> bool {
+        let known = &self.servers[server as usize];
+        known.replied_at > 0 || known.missed != NEVER
+    }
+
     /// Notes a reply of a server at `at`, on the connection in `slot`.
     #[inline]
     pub fn answered(&mut self, server: u32, slot: usize, at: Nanos) {

@@ -98,8 +98,8 @@ pub struct WorkerState<C> {
     pub woken: Vec<u32>,
     /// The list that takes the place of `woken` while that one is worked off; empty between turns.
     pub woken_again: Vec<u32>,
-    /// Slots of connections with something to send, where clients have several lanes. Such clients keep their slots for
-    /// the whole run.
+    /// Slots of connections with something to send, where clients have several lanes. An entry that outlives its connection does no
+    /// harm: what waits on the next one in the slot is sent, if anything does.
     pub to_flush: Vec<u32>,
     /// Slots whose deadlines have come; empty between turns.
     pub expired: Vec<u32>,
@@ -445,7 +445,7 @@ impl<C: Codec> WorkerState<C> {
     }
 
     /// Closes the connection in `slot`, whatever its state is, and forgets its failures.
-    pub fn reset(&mut self, slot: usize, backend: &mut dyn Backend) {
+    pub fn reset(&mut self, slot: usize, backend: &mut (impl Backend + ?Sized)) {
         backend.close(self.id(slot), Close::Fin);
         if self.connections[slot].reset().is_opening() {
             self.openings.end_one();

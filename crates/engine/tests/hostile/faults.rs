@@ -10,6 +10,14 @@ use pummel_logic::time::{NEVER, Nanos};
 use crate::features::Draws;
 use crate::replies::{self, Kind, Wire};
 
+/// Messages about changed keys: one key, several of which one looks like replies, all keys, and none.
+const INVALIDATIONS: [&[u8]; 4] = [
+    b">2\r\n$10\r\ninvalidate\r\n*1\r\n$5\r\nkey:1\r\n",
+    b">2\r\n$10\r\ninvalidate\r\n*3\r\n$1\r\na\r\n$0\r\n\r\n$13\r\n+OK\r\n:17\r\n$-1\r\n",
+    b">2\r\n$10\r\ninvalidate\r\n_\r\n",
+    b">2\r\n$10\r\ninvalidate\r\n*0\r\n",
+];
+
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Misbehaviour {
@@ -84,6 +92,10 @@ pub struct Facts {
     pub messages: u64,
     /// Values that the server sent.
     pub values: u64,
+    /// Messages that no request asked for, in whole connections that are not broken otherwise.
+    pub pushes: u64,
+    /// Number of these messages that a reply followed on their connection.
+    pub pushes_followed: u64,
     /// Number of faults that were applied.
     pub strikes: u64,
     /// Number of beginnings of replies that were followed by anything on their connection.
@@ -112,6 +124,8 @@ pub struct Mischief {
     seed: u64,
     /// The slots of the records' keys.
     pub slots: Vec<u16>,
+    /// Number of replies to a handshake that asks for messages about changed keys; `None` where none does.
+    pub tracks_behind: Option<u64>,
 }
 
 impl Mischief {
@@ -128,6 +142,7 @@ impl Mischief {
             server: (servers > 1 && draws.once_in(2)).then_some(server),
             seed,
             slots: vec![0],
+            tracks_behind: None,
         };
         match mischief.is_total() {
             true => Mischief { style: 1, together: true, server: None, ..mischief },
@@ -160,6 +175,7 @@ impl Mischief {
             server: None,
             seed,
             slots: vec![0],
+            tracks_behind: None,
         }
     }
 
@@ -196,6 +212,10 @@ struct Link {
     skips: bool,
     /// Whether the beginning of a reply was the last that was sent.
     has_tail: bool,
+    /// Whole messages of the server.
+    seen: u64,
+    /// Number of these messages that no reply has followed.
+    pushes: u64,
     ending: Option<Next>,
 }
 
@@ -227,8 +247,26 @@ impl<P: Peer> Hostile<P> {
             let message = link.raw[at..at + len].to_vec();
             at += len;
             self.pass(link, &message, kind, out);
+            link.seen += 1;
+            self.push(link, out);
         }
         link.raw.drain(..at);
+    }
+
+    /// Sends messages about changed keys, where they are asked for.
+    fn push(&mut self, link: &mut Link, out: &mut Vec<u8>) {
+        // Bytes in the middle of a value look like anything.
+        let is_broken = self.mute || link.mute || link.has_tail || link.skips || self.facts().wrong;
+        let is_sent = self.wire == Wire::Resp && link.ending.is_none() && !is_broken;
+        let tracks = self.mischief.tracks_behind.is_some_and(|replies| link.seen >= replies);
+        if !tracks || !is_sent {
+            return;
+        }
+        for _ in 0..self.draws.below(6).saturating_sub(3) {
+            out.extend_from_slice(self.draws.one_of(&INVALIDATIONS));
+            self.facts().pushes += 1;
+            link.pushes += 1;
+        }
     }
 
     /// Splits the server's datagrams into messages, each of which keeps its frame, and passes each on. Parts of
@@ -283,6 +321,7 @@ impl<P: Peer> Hostile<P> {
         if self.mute || link.mute {
             return;
         }
+        self.facts().pushes_followed += std::mem::take(&mut link.pushes);
         if std::mem::take(&mut link.has_tail) {
             let mut facts = self.facts();
             (facts.tails_followed, facts.shifted) = (facts.tails_followed + 1, true);
@@ -421,6 +460,8 @@ impl<P: Peer> Peer for Hostile<P> {
             mute: false,
             skips: false,
             has_tail: false,
+            seen: 0,
+            pushes: 0,
             ending,
         };
         self.links.insert((conn.slot, conn.generation), link);

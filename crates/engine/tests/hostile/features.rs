@@ -6,8 +6,8 @@ use pummel_logic::plan::{
     Arrivals, Audit, Burst, BurstStates, Changes, ChurningClients, Data, DealBy, Delete, Depth, Event,
     EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, Login, Mix, Part, Pause,
     Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape, ReadFrom, Replay, Route,
-    Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Transport, Until,
-    Window, WithinSecond, Work,
+    Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Tracking, Transport,
+    Until, Window, WithinSecond, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::{Stream, below, mix};
@@ -62,11 +62,13 @@ pub enum Feature {
     Cluster,
     /// Records are read back after the measured phase.
     Audit,
+    /// Servers send messages about changed keys, which no request asks for.
+    Tracking,
 }
 
 impl Feature {
     /// All features in their order.
-    pub const ALL: [Feature; 23] = [
+    pub const ALL: [Feature; 24] = [
         Feature::Handshake,
         Feature::Churn,
         Feature::Windows,
@@ -90,6 +92,7 @@ impl Feature {
         Feature::Evictions,
         Feature::Cluster,
         Feature::Audit,
+        Feature::Tracking,
     ];
 
     /// The name of the feature on command lines and in tables.
@@ -118,6 +121,7 @@ impl Feature {
             Feature::Evictions => "evictions",
             Feature::Cluster => "cluster",
             Feature::Audit => "audit",
+            Feature::Tracking => "tracking",
         }
     }
 }
@@ -147,8 +151,8 @@ const UNSAYABLE: [(Pair, &str); 20] = [
     ((Feature::Windows, Feature::Unstored), "a window asks for its objects, all of which it has stored"),
     ((Feature::Windows, Feature::KeyChurn), "a window has objects of its own, which it replaces by itself"),
     ((Feature::Trace, Feature::KeyChurn), "a trace says which keys are asked for"),
-    ((Feature::Churn, Feature::Cluster), "clients that come and go have one server"),
     ((Feature::Windows, Feature::Cluster), "a window speaks memcached's protocols"),
+    ((Feature::Windows, Feature::Tracking), "a window speaks memcached's protocols"),
     ((Feature::Udp, Feature::Cluster), "a cluster is reached over TCP"),
     ((Feature::Noreply, Feature::Cluster), "RESP answers every request"),
     ((Feature::Windows, Feature::Audit), "a window has keys of its own"),
@@ -309,6 +313,9 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
         let routes = [Route::All, Route::RoundRobin, Route::Modulo, Route::Ketama, Route::Crc16];
         // Each key has to be on one server to be read back.
         plan.route = draws.one_of(if has(Feature::Audit) { &routes[2..] } else { &routes });
+    }
+    if has(Feature::Tracking) {
+        plan.tracking = Some(Draws::new(seed, 10).one_of(&[Tracking::Keys, Tracking::Broadcast]));
     }
     if has(Feature::Tls) {
         plan.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
@@ -549,7 +556,8 @@ fn models(pair: Pair) -> Vec<Model> {
         let mut models = vec![Model::ChurnClosed, Model::ChurnOpen];
         let others =
             [Feature::Verify, Feature::MultiGet, Feature::ReadThrough, Feature::Phases, Feature::Unstored];
-        let asks_otherwise = [Feature::Dependent, Feature::KeyChurn, Feature::Events];
+        let asks_otherwise =
+            [Feature::Dependent, Feature::KeyChurn, Feature::Events, Feature::Cluster, Feature::Tracking];
         if !any(&others) && !any(&asks_otherwise) {
             models.push(Model::Sequence);
         }
@@ -582,6 +590,7 @@ fn protocols(pair: Pair, model: Model) -> Vec<Protocol> {
     match model {
         Model::Sequence => vec![Protocol::Text],
         _ if has(Feature::Udp) => vec![Protocol::Text],
+        _ if has(Feature::Tracking) => vec![Protocol::Resp3],
         _ if has(Feature::Cluster) => vec![Protocol::Resp2, Protocol::Resp3],
         Model::Windowed => vec![Protocol::Text, Protocol::Binary],
         _ if has(Feature::Noreply) => vec![Protocol::Text, Protocol::Meta, Protocol::Binary],

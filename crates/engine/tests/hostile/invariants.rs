@@ -1,7 +1,7 @@
 //! The invariants of every run, whatever its servers did, in one function.
 
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Depth, EventKind, Plan, Protocol, Transport, Work};
+use pummel_logic::plan::{Depth, EventKind, Plan, Protocol, Route, Transport, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::Status;
@@ -183,6 +183,13 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
         format!("{lost} connections were lost where {} had more than whole replies", facts.tails_followed)
     });
     churned(run, &mut holds);
+    let pushes = measurement.pushes.get("invalidate").copied().unwrap_or(0);
+    holds(pushes <= facts.pushes, &|| format!("{pushes} messages of {} came", facts.pushes));
+    // A reply that has come has brought the messages before it.
+    let has_all = facts.strikes == 0 && whole.failed() == 0 && whole.unfinished == 0;
+    holds(!has_all || pushes >= facts.pushes_followed, &|| {
+        format!("{pushes} messages are counted of {} before replies", facts.pushes_followed)
+    });
     let redirects = &measurement.counters.redirects;
     let replies = redirects.moved
         + redirects.ask
@@ -358,19 +365,19 @@ fn losses(plan: &Plan, measured_ns: Nanos) -> u64 {
 fn churned(run: &Run<'_>, holds: &mut impl FnMut(bool, &dyn Fn() -> String)) {
     let Run { setting, outcome, spent, .. } = run;
     let Some(churn) = outcome.measurement.connections.churn.as_ref() else { return };
-    let clients = u64::from(setting.plan.groups[0].clients);
+    // A client of a cluster may have a connection to each node.
+    let connections = u64::from(setting.plan.groups[0].clients) * setting.plan.lanes() as u64;
     holds(churn.begun == churn.ended, &|| format!("{} clients came and {} went", churn.begun, churn.ended));
     let gone = outcome.departures.len() as u64;
     holds(churn.ended == gone, &|| format!("{} clients went and {gone} were told of", churn.ended));
-    holds(churn.alive_max <= clients, &|| {
-        format!("{} of {clients} clients were there at one time", churn.alive_max)
+    holds(churn.alive_max <= connections, &|| {
+        format!("{} of {connections} connections were there at one time", churn.alive_max)
     });
     holds(churn.established <= churn.asked && churn.asked <= spent.opens, &|| {
         format!("{} open of {} asked for, {} really", churn.established, churn.asked, spent.opens)
     });
-    holds(churn.failures.total() <= churn.begun, &|| {
-        format!("{} of {} clients failed", churn.failures.total(), churn.begun)
-    });
+    let most = if setting.plan.route == Route::Cluster { churn.asked } else { churn.begun };
+    holds(churn.failures.total() <= most, &|| format!("{} of {most} failed", churn.failures.total()));
     holds(churn.life.count() == churn.established, &|| {
         format!("{} lives of {} connections", churn.life.count(), churn.established)
     });

@@ -18,14 +18,14 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::secrets::Secret;
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
 use pummel_logic::workload::trace::Trace;
-use pummel_testserver::{ClusterConfig, Endpoint, Limits, NodeAddress, ServerConfig, ServerLogin};
+use pummel_testserver::{Limits, ServerConfig, ServerLogin};
 
 use crate::authority::Authority;
 use crate::bounded::{Bounded, Spent};
 use crate::faults::{Facts, Hostile, Misbehaviour, Mischief};
 use crate::features::{Draws, Model, Pair, REQUESTS, Setting, setting};
 use crate::invariants::{Run, broken, limits};
-use crate::peer::{Cluster, SharedServer};
+use crate::peer::{Cluster, SharedServer, one_store};
 use crate::replies::Wire;
 use crate::secured::Secured;
 use crate::setup::{Outcome, run_with_inputs};
@@ -84,6 +84,8 @@ pub struct Tally {
 pub struct Result {
     pub findings: Vec<String>,
     struck: bool,
+    /// Messages that no request asked for and that a reply followed.
+    pub pushes: u64,
 }
 
 impl Tally {
@@ -140,6 +142,7 @@ pub fn run_named(case: Name, setting: &Setting, mischief: &Mischief) -> Result {
     Result {
         findings: findings.into_iter().map(|finding| finding + &about).collect(),
         struck: facts.strikes > 0,
+        pushes: facts.pushes_followed,
     }
 }
 
@@ -162,6 +165,7 @@ fn scene(case: Case) -> (Setting, Mischief) {
     let mut mischief = Mischief::new(case.fault, case.seed, setting.plan.servers.len());
     let plan = &mut setting.plan;
     mischief.slots = slots(plan);
+    mischief.tracks_behind = tracks_behind(plan);
     if mischief.refuses_greetings() && plan.protocol.is_resp() && plan.login.is_none() && plan.database != 0 {
         plan.database = 99;
     }
@@ -179,6 +183,14 @@ fn scene(case: Case) -> (Setting, Mischief) {
         last.stop.requests = Some(ENDLESS);
     }
     (setting, mischief)
+}
+
+/// Number of replies to the handshake of a plan that asks for messages about changed keys; `None` where it asks for none.
+fn tracks_behind(plan: &Plan) -> Option<u64> {
+    plan.tracking?;
+    let reads_replicas = plan.route == Route::Cluster && plan.cluster.read_from.asks_replicas();
+    // HELLO, which has the login, and CLIENT TRACKING.
+    Some(2 + u64::from(plan.database != 0) + u64::from(reads_replicas))
 }
 
 /// The slots of the keys of a plan's records.
@@ -223,12 +235,6 @@ fn config(plan: &Plan, mischief: &Mischief, draws: &mut Draws) -> ServerConfig {
         seed: plan.seed,
         ..ServerConfig::default()
     }
-}
-
-/// The cluster that all nodes of a plan stand for: what they hold is one store, and each of them serves every slot.
-fn one_store() -> ClusterConfig {
-    let node = NodeAddress { ip: "127.0.0.1".to_owned(), port: 7_001 };
-    ClusterConfig { nodes: vec![node], masters: 1, endpoint: Endpoint::Ip, faults: Vec::new() }
 }
 
 fn outcome(

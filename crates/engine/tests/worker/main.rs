@@ -9,6 +9,7 @@ mod audit;
 mod beginnings;
 mod changing;
 mod churning;
+mod churning_in_cluster;
 mod events;
 mod fills;
 mod flow;

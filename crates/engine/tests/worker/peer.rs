@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use pummel_engine::backend::sim::{Admission, Next, Peer, datagram_to_client};
 use pummel_engine::backend::{ConnId, Target};
 use pummel_logic::time::Nanos;
-use pummel_testserver::{DatagramQueue, Ending, Framing, Server, ServerConfig, ServerConnection};
+use pummel_testserver::{
+    ClusterConfig, DatagramQueue, Ending, Endpoint, Framing, NodeAddress, Server, ServerConfig,
+    ServerConnection,
+};
 
 /// A server that the test can look into, during a run and after it.
 #[derive(Clone)]
@@ -115,6 +118,12 @@ impl Peer for ServerPeer {
             Ending::Reset => Next::Reset,
         }
     }
+}
+
+/// The cluster that all nodes of a plan stand for: what they hold is one store, and each of them serves every slot.
+pub fn one_store() -> ClusterConfig {
+    let node = NodeAddress { ip: "127.0.0.1".to_owned(), port: 7_001 };
+    ClusterConfig { nodes: vec![node], masters: 1, endpoint: Endpoint::Ip, faults: Vec::new() }
 }
 
 /// Several servers: connections go to the one whose number is the last part of their address.

@@ -395,7 +395,7 @@ pub struct PaceArgs {
     #[arg(long, value_name = "ARRIVALS", value_parser = arrivals, allow_hyphen_values = true, help = arrivals_help())]
     pub arrivals: Option<TypedArrivals>,
     /// Clients that come and go, per second: each opens a connection, makes --calls-per-connection requests in a closed loop and
-    /// closes it. --arrivals says when they come; --connections is the most that are open at one time
+    /// closes it, or one to each node that it needs with --cluster. --arrivals says when they come; --connections is the most at one time
     #[arg(long, value_name = "RATE", value_parser = values::client_rate, allow_hyphen_values = true)]
     pub conn_rate: Option<f64>,
     /// Requests of each client that comes and goes. Without --conn-rate, the next client comes as soon as one has gone. Default

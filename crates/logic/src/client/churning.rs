@@ -8,19 +8,23 @@ use crate::unsent::{self, Unsent};
 use crate::workload::request::{CheckState, RequestMaker};
 
 impl Client {
-    /// Makes this client, which has nothing outstanding and no open lane, client `number` at server `server`.
-    ///
-    /// # Panics
-    /// Panics when the client has several lanes.
+    /// Makes this client, which has nothing outstanding and no open lane, client `number` at server `server`, or of a cluster as before.
     pub fn renew(&mut self, number: u64, server: u32) {
         self.source.assignment.place.client = number;
         self.lanes.renew(server);
     }
 
-    /// Ends the client, whose lane is closed in order: no further request of it is due.
+    /// Ends the client, whose lanes are closed in order: no further request of it is due.
     pub fn depart(&mut self) {
         self.lanes.renew(self.lanes.get(0).server);
         self.source.assignment.requests = self.source.issued;
+    }
+
+    /// Lets this client, if it is one of a cluster, open the lane to a node when a request needs it, or the lanes to all nodes at once.
+    pub fn open_on_demand(&mut self, on_demand: bool) {
+        if let Some(cluster) = self.under_way.cluster_mut() {
+            cluster.on_demand = on_demand;
+        }
     }
 
     /// Number of requests that the client has asked, and number of requests of its assignment.

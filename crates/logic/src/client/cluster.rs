@@ -70,8 +70,9 @@ impl Client {
         if let Some(cluster) = self.under_way.cluster_mut() {
             cluster.end_waits();
         }
+        let opens_all = self.under_way.cluster().is_some_and(|cluster| !cluster.on_demand);
         match (self.lanes.get(lane).state, is_member) {
-            (LaneState::Absent, true) => self.lanes.set(lane, LaneState::Closed),
+            (LaneState::Absent, true) if opens_all => self.lanes.set(lane, LaneState::Closed),
             (LaneState::Closed | LaneState::Lost, false) => self.lanes.set(lane, LaneState::Absent),
             (LaneState::Open(_) | LaneState::Opening, false) => return true,
             _ => {}
@@ -84,7 +85,7 @@ impl Client {
         self.lanes.set(lane, LaneState::Absent);
     }
 
-    /// Whether this lane is to have no connection: its node owns no slot.
+    /// Whether this lane is to have no connection: its node owns no slot, or no request needs it.
     pub fn is_absent(&self, lane: Lane) -> bool {
         self.lanes.get(lane).state == LaneState::Absent
     }
@@ -265,7 +266,11 @@ impl Client {
                         return self.ask_held(request, due, ready, now, maker);
                     }
                 }
-                None => {}
+                None => {
+                    if let Some(lane) = self.needed_lane(now, maker) {
+                        return self.open(lane);
+                    }
+                }
             }
             let is_rows = maker.task.is_rows();
             let next = if is_rows { self.next::<ROWS>(now, maker) } else { self.next::<DRAWN>(now, maker) };
@@ -375,6 +380,27 @@ impl Client {
         None
     }
 
+    /// The lane that a request needs and that is not asked for yet, where lanes are opened on demand. It is opened also when the phase is
+    /// over, since the request was due before.
+    fn needed_lane(&self, now: Nanos, maker: &RequestMaker) -> Option<Lane> {
+        let cluster = self.under_way.cluster().filter(|cluster| cluster.on_demand && !self.stopped)?;
+        if let Some(lane) = self.lanes.closed_lane() {
+            return Some(lane);
+        }
+        let waits = |redirected: &&Redirected| redirected.under_way.is_none() && redirected.wake_at <= now;
+        let mut lanes = cluster
+            .redirected
+            .iter()
+            .filter(waits)
+            .filter_map(|redirected| redirected.lane.or_else(|| self.node_again(redirected, maker)));
+        lanes.find(|&lane| self.may_need(lane, maker.cluster()))
+    }
+
+    /// Whether a lane that is opened on demand may be, and is not asked for: its node may be asked something.
+    fn may_need(&self, lane: Lane, view: Option<&ClusterView>) -> bool {
+        self.lanes.get(lane).state == LaneState::Absent && view.is_some_and(|view| view.is_member(lane))
+    }
+
     /// Time at which a request that has not found its node is looked at, although nothing happens.
     fn next_parked_time(&self, now: Nanos, maker: &RequestMaker) -> Nanos {
         let (Some(cluster), Some(view)) = (self.under_way.cluster(), maker.cluster()) else { return NEVER };
@@ -424,7 +450,7 @@ impl Client {
 
     /// The state of the lane to the node that serves a request of this slot.
     fn passage_to(
-        &self,
+        &mut self,
         request: &NextRequest,
         place: Place,
         now: Nanos,
@@ -436,10 +462,14 @@ impl Client {
         if cluster.is_blocked(place) {
             return Passage::Later;
         }
+        let on_demand = cluster.on_demand;
         let Some(node) = self.node_of((request.verb, request.index), place, view) else {
             view.request_refresh(None);
             return Passage::Later;
         };
+        if on_demand && self.may_need(node, Some(view)) {
+            self.lanes.set(node, LaneState::Closed);
+        }
         match self.lanes.get(node).state {
             LaneState::Open(since) => Passage::Open(since),
             LaneState::Lost => Passage::Never,
@@ -472,11 +502,17 @@ impl Client {
     /// The node that a read of a slot is sent to, as this draw chooses it.
     #[inline(never)]
     fn reader_of(&self, draw: u64, place: Place, view: &ClusterView) -> Option<NodeNumber> {
-        view.reader_of(place, draw, |node| match self.lanes.get(node).state {
-            LaneState::Open(_) => Reach::Now,
-            LaneState::Lost => Reach::Never,
-            _ if view.is_given_up(node) => Reach::Never,
-            _ => Reach::Later,
+        let on_demand = self.under_way.cluster().is_some_and(|cluster| cluster.on_demand);
+        view.reader_of(place, draw, |node| {
+            let socket = self.lanes.get(node);
+            match socket.state {
+                LaneState::Open(_) => Reach::Now,
+                LaneState::Lost => Reach::Never,
+                _ if view.is_given_up(node) => Reach::Never,
+                // The read opens the lane, unless that has just failed.
+                _ if on_demand && !socket.down => Reach::Now,
+                _ => Reach::Later,
+            }
         })
     }
 

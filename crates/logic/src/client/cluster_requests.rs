@@ -23,6 +23,8 @@ pub(super) struct ClusterRequests {
     pub(super) freed_at: Nanos,
     /// The phase is over: no request is sent again.
     pub(super) is_over: bool,
+    /// A lane is opened when a request needs it, and not before.
+    pub(super) on_demand: bool,
 }
 
 /// Most requests that one client holds in open loop. Further ones are never sent.
@@ -72,9 +74,9 @@ impl Redirected {
 }
 
 impl ClusterRequests {
-    /// Forgets the phase before.
+    /// Forgets the phase before, or the client before.
     pub(super) fn clear(&mut self) {
-        *self = ClusterRequests::default();
+        *self = ClusterRequests { on_demand: self.on_demand, ..ClusterRequests::default() };
     }
 
     /// Lets the held requests be looked at again, after a change of lanes, of the map, or of what they wait for.

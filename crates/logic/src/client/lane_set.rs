@@ -13,7 +13,7 @@ pub(super) enum LaneState {
     Open(Nanos),
     /// Not to be opened again.
     Lost,
-    /// Not to be opened: its node owns no slot of the cluster.
+    /// Not to be opened: its node owns no slot of the cluster, or no request of a client that comes and goes needs it.
     Absent,
 }
 
@@ -119,13 +119,17 @@ impl LaneSet {
         others.counts[LaneState::Closed.kind()] += 1;
     }
 
-    /// Makes the only lane, which is not open, one to this server that is closed.
-    ///
-    /// # Panics
-    /// Panics when there are several lanes.
+    /// Makes the only lane, which is not open, one to this server that is closed. Several lanes, none of which is open, keep their
+    /// servers, and none of them is to be opened.
     pub(super) fn renew(&mut self, server: u32) {
-        assert!(self.is_single(), "clients that come and go have one lane");
-        (self.first.state, self.first.server, self.first.down) = (LaneState::Closed, server, false);
+        if self.is_single() {
+            (self.first.state, self.first.server, self.first.down) = (LaneState::Closed, server, false);
+            return;
+        }
+        for lane in 0..self.len() as Lane {
+            self.set(lane, LaneState::Absent);
+            self.get_mut(lane).down = false;
+        }
     }
 
     /// Whether there is no lane but lane 0.
@@ -225,7 +229,9 @@ impl LaneSet {
         if !self.is_single() {
             return match self.closed_lane().filter(|_| !is_over && may_open) {
                 Some(lane) => Readiness::Open(lane),
-                None if self.lost() == self.len() - self.count(LaneState::Absent) => Readiness::Never,
+                None if self.lost() > 0 && self.lost() == self.len() - self.count(LaneState::Absent) => {
+                    Readiness::Never
+                }
                 None => Readiness::Since(0),
             };
         }

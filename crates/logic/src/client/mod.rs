@@ -244,7 +244,13 @@ impl Client {
         maker.checks.witness.clear();
         let socket = self.lanes.get_mut(lane);
         socket.down = socket.state == LaneState::Opening;
-        self.lanes.set(lane, if again { LaneState::Closed } else { LaneState::Lost });
+        let mut next = if again { LaneState::Closed } else { LaneState::Lost };
+        if let Some(cluster) = self.under_way.cluster_mut().filter(|cluster| cluster.on_demand) {
+            // The requests that still need the lane ask for it again.
+            cluster.look_again();
+            next = LaneState::Absent;
+        }
+        self.lanes.set(lane, next);
     }
 
     /// Interrupts the client: it asks nothing any more, and its phase ends at `now`. The worker has to poll the client

@@ -223,6 +223,12 @@ impl ClusterView {
         Some(self.failing.swap_remove(place))
     }
 
+    /// The nodes that may be asked something, by what was published last.
+    pub fn members(&self) -> impl Iterator<Item = NodeNumber> {
+        let numbered = self.members.iter().enumerate();
+        numbered.filter(|(_, is_member)| **is_member).map(|(node, _)| node as NodeNumber)
+    }
+
     /// Whether this node owns a slot.
     pub fn owns_slots(&self, node: NodeNumber) -> bool {
         self.map.slots_of(node) > 0

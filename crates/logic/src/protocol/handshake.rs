@@ -28,6 +28,8 @@ pub struct Handshake {
     bytes: Vec<u8>,
     replies: u32,
     dialect: Dialect,
+    /// A command asks for messages that come by themselves.
+    tracks: bool,
 }
 
 /// The protocol of the replies to a handshake.
@@ -111,7 +113,7 @@ impl Handshake {
             codec.encode_command(&[b"SELECT", database.to_string().as_bytes()], &mut out);
             replies += 1;
         }
-        Handshake { bytes: bytes_of(&out), replies, dialect: Dialect::Resp2 }
+        Handshake { bytes: bytes_of(&out), replies, dialect: Dialect::Resp2, tracks: false }
     }
 
     /// The handshake of RESP3: HELLO 3, with the login if there is one, and SELECT of a database other than 0. A
@@ -129,7 +131,12 @@ impl Handshake {
         if database != 0 {
             codec.encode_command(&[b"SELECT", database.to_string().as_bytes()], &mut out);
         }
-        Handshake { bytes: bytes_of(&out), replies: 1 + u32::from(database != 0), dialect: Dialect::Resp3 }
+        Handshake {
+            bytes: bytes_of(&out),
+            replies: 1 + u32::from(database != 0),
+            dialect: Dialect::Resp3,
+            tracks: false,
+        }
     }
 
     /// The handshake of memcached's text and meta protocols, for servers with a file of users (`-Y`): a set that
@@ -141,7 +148,7 @@ impl Handshake {
     pub fn text(login: Credentials<'_>) -> Result<Handshake, Refused> {
         let mut out = Outbox::default();
         lines::push_auth(login.user, login.password, &mut out)?;
-        Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Text })
+        Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Text, tracks: false })
     }
 
     /// The handshake of memcached's binary protocol, for servers with `-S`: an authentication with SASL's PLAIN (RFC
@@ -152,7 +159,7 @@ impl Handshake {
     pub fn binary(login: Credentials<'_>) -> Result<Handshake, Refused> {
         let mut out = Outbox::default();
         binary::push_auth(login.user, login.password, &mut out)?;
-        Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Binary })
+        Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Binary, tracks: false })
     }
 
     /// The handshake of RESP3 with `CLIENT TRACKING ON` behind it, of the keys that the connection reads or of all.
@@ -164,6 +171,7 @@ impl Handshake {
         codec.encode_command(&words[..count], &mut out);
         self.bytes.extend_from_slice(&bytes_of(&out));
         self.replies += 1;
+        self.tracks = true;
         self
     }
 
@@ -178,6 +186,11 @@ impl Handshake {
     /// Whether the handshake is empty: nothing is sent, and no reply comes.
     pub fn is_none(&self) -> bool {
         self.replies == 0
+    }
+
+    /// Whether the server may send messages behind its replies that no request asks for.
+    pub fn asks_for_messages(&self) -> bool {
+        self.tracks
     }
 
     /// Number of replies that the server sends, one for each command.
@@ -364,6 +377,7 @@ mod tests {
             let hello = Handshake::resp3(None, 0);
             let tracking = hello.clone().with_tracking(of_all);
             assert_eq!(tracking.bytes(), [hello.bytes(), words].concat());
+            assert!(tracking.asks_for_messages() && !hello.asks_for_messages());
             let push = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n";
             let stream = [HELLO, push, b"+OK\r\n"].concat();
             assert_eq!(progress(&tracking, &stream), (Ok(HandshakeProgress::Done), 0));

@@ -36,12 +36,26 @@ fn survives_with(
     words: &str,
     is_seen: impl Fn(&Json, &Truth) -> bool,
 ) {
+    let pace = |time_s| format!("--rate {RATE} -t {time_s}s");
+    survives_paced(pace, rate, serve, fault, words, is_seen);
+}
+
+/// Does the same with a load that these options pace for so many seconds.
+#[track_caller]
+fn survives_paced(
+    pace: impl Fn(u64) -> String,
+    rate: u64,
+    serve: &str,
+    fault: impl Fn(u64) -> String,
+    words: &str,
+    is_seen: impl Fn(&Json, &Truth) -> bool,
+) {
     for at_s in MOMENTS_S {
         let cluster = Serve::start(&format!("--cluster 3 {} {serve}", fault(at_s)));
         let words = format!(
-            "run --cluster -s {} --protocol resp2 -c 4 {words} --rate {RATE} --arrivals constant --timeout 15s -t {}s --quiet",
+            "run --cluster -s {} --protocol resp2 -c 4 {words} {} --arrivals constant --timeout 15s --quiet",
             cluster.name,
-            2 * at_s
+            pace(2 * at_s)
         );
         let result = pummel(&words).expect(0).json();
         let due = rate * 2 * at_s;
@@ -145,6 +159,44 @@ fn a_run_waits_until_a_cluster_is_up_again() {
         |at_s| format!("--clusterdown {at_s}s..{}s", at_s + 1),
         "--records 20 --mix get:9,set:1",
         were_sent_on,
+    );
+}
+
+/// The pace of clients that come and go, each with five requests.
+fn coming(time_s: u64) -> String {
+    format!("--conn-rate {} --calls-per-connection 5 -n {}", RATE / 5, RATE * time_s)
+}
+
+#[test]
+fn clients_that_come_and_go_follow_slots_to_another_master() {
+    let words = "--records 20 --mix get:9,set:1";
+    survives_paced(
+        coming,
+        RATE,
+        "",
+        |at_s| format!("--demote 2@{at_s}s"),
+        words,
+        |result, truth| {
+            let churn = |field: &str| result.count(&format!("connections/churn/{field}"));
+            assert_eq!(5 * churn("clients"), result.count("totals/requests") + result.count("totals/unsent"));
+            assert_eq!((churn("ended"), churn("asked")), (churn("clients"), churn("established")));
+            assert!(churn("established") > churn("clients"), "their requests are of several nodes");
+            were_sent_on(result, truth)
+        },
+    );
+}
+
+#[test]
+fn clients_that_come_and_go_wait_until_a_dead_node_is_replaced() {
+    let words = "--records 20 --mix get:1";
+    let was_replaced = |truth: &Truth| truth.faults.iter().any(|(kind, _)| kind == "take-over");
+    survives_paced(
+        coming,
+        RATE,
+        "",
+        |at_s| format!("--kill 3@{at_s}s"),
+        words,
+        |result, truth| was_replaced(truth) && result.count("connections/churn/failures/refused") > 0,
     );
 }
 

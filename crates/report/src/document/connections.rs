@@ -93,11 +93,14 @@ impl RefusalResult {
         let RefusalResult { connections, refused, attempts, limit, counted, .. } = *self;
         let room = connection_limit((connections, refused), limit, counted, is_resp);
         let said = if self.says.is_empty() { String::new() } else { format!(", \"{}\"", self.says) };
+        let attempts = counted_words(attempts, "attempt");
         let count = match refused {
+            // Those of clients that come and go are no more.
+            _ if connections == 0 => return format!("{attempts}{said}{room}"),
             0 => format!("none of {} in the end", counted_words(connections, "connection")),
             _ => format!("{} of {}", grouped(refused), counted_words(connections, "connection")),
         };
-        format!("{count}{said}{room}; {} in all", counted_words(attempts, "attempt"))
+        format!("{count}{said}{room}; {attempts} in all")
     }
 }
 

@@ -187,10 +187,9 @@ impl SliceConnectionsResult {
         // Clients that come and go bring their own connections: those that stored the records are closed before the first of them.
         let mut open = if is_churning { 0 } else { measurement.connections.open };
         let of = |slice: &Slice| {
-            let SliceConnections { opened, reopened, lost, failed, begun, ended } =
+            let SliceConnections { opened, reopened, lost, closed, failed, begun, ended } =
                 slice.counters.connections;
-            let gone = if is_churning { ended } else { lost };
-            open = (open + opened).saturating_sub(gone);
+            open = (open + opened).saturating_sub(lost + closed);
             SliceConnectionsResult { open, lost, reopened, failed, begun, ended }
         };
         measurement.intervals.iter().map(of).collect()

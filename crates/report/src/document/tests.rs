@@ -86,15 +86,14 @@ fn a_document_of_a_cluster_is_read_as_it_was() {
 fn connections_of_clients_that_come_and_go_are_counted_from_none() {
     let mut run = Run::new(Keep::Figures);
     run.measurement.connections.open = 50;
-    for (slice, (opened, ended)) in run.measurement.intervals.iter_mut().zip([(9, 4), (6, 11)]) {
-        slice.counters.connections =
-            SliceConnections { opened, begun: opened, ended, ..SliceConnections::default() };
+    for (slice, (opened, closed, lost)) in run.measurement.intervals.iter_mut().zip([(9, 3, 1), (6, 10, 1)]) {
+        slice.counters.connections = SliceConnections { opened, closed, lost, ..SliceConnections::default() };
     }
     let open = |run: &Run| -> Vec<u64> {
         let document = run.document(Clone::clone);
         document.intervals.iter().filter_map(|interval| Some(interval.connections?.open)).collect()
     };
-    assert_eq!(open(&run), [59, 65], "clients that stay keep those that they had");
+    assert_eq!(open(&run), [55, 50], "clients that stay keep those that they had");
     run.measurement.connections.churn = Some(Box::new(Churn { begun: 15, ended: 15, ..Churn::default() }));
     assert_eq!(open(&run), [5, 0]);
 }

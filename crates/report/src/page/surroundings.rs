@@ -260,7 +260,7 @@ fn connections(document: &Document) -> Markup {
             "{} clients came, {} ended, {} at once at most",
             grouped(churn.clients),
             grouped(churn.ended),
-            grouped(churn.alive_max)
+            counted(churn.alive_max, "connection")
         ),
         None if all.lost + all.failed == 0
             && all.open == all.asked

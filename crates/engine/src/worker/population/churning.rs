@@ -1,7 +1,8 @@
-//! The load model of clients that come, make their requests on a connection of their own, close it and depart.
+//! The load model of clients that come, make their requests on connections of their own, close them and depart.
 //!
-//! A client has a slot for its lifetime. Slots are used again, and a new one is made only when all are taken. A failed
-//! connection ends its client, is counted once, and has no effect on other clients.
+//! A client has a slot for its lifetime. Slots are used again, and a new one is made only when all are taken. A client of one server
+//! has one connection: if it fails, its client ends, it is counted once, and it has no effect on other clients. A client of a cluster
+//! has connections to the nodes that its requests need: one that fails is opened again while a request needs it.
 
 use pummel_logic::arrival::{Passed, Schedule};
 use pummel_logic::client::{Action, Client, Lane};
@@ -17,7 +18,7 @@ use pummel_measure::trouble::{Trouble, says_full};
 
 use crate::backend::dial::failure_of;
 use crate::backend::{Backend, Close, ConnId};
-use crate::worker::connections::{Connection, ConnectionState};
+use crate::worker::connections::{AttemptHistory, Connection, ConnectionState};
 use crate::worker::load_model::{LoadModel, Resident};
 use crate::worker::opening::retry_pause;
 use crate::worker::population::lifetime::{DEPARTURE_DRAWS_MAX, Lifetime};
@@ -43,10 +44,13 @@ pub struct Churning {
     slots: Slots,
     /// The lifetime of the client in each slot.
     lifetimes: Vec<Lifetime>,
-    /// The number and the endpoint of each client in phases where clients stay, by its slot. Noted before the first phase in which
-    /// clients come and go.
-    staying: Vec<(u64, Endpoint)>,
-    /// Number of clients that have an open connection.
+    /// The number of each client in phases where clients stay, by its slot. Noted before the first phase in which clients come and go.
+    staying: Vec<u64>,
+    /// The endpoints of the connections of these clients.
+    endpoints: Vec<Endpoint>,
+    /// Received bytes of a reply that is not whole yet, for each connection.
+    pending_bytes: Vec<u64>,
+    /// Number of open connections.
     open: u64,
     /// Requests that are never made, because their servers were given up.
     missing: u64,
@@ -60,14 +64,16 @@ pub struct Churning {
 }
 
 impl Churning {
-    /// A population without clients, with room for those in `slots` slots.
-    pub fn new(limits: ChurnLimits, slots: usize) -> Churning {
+    /// A population without clients, with room for those in `slots` slots, which have so many connections.
+    pub fn new(limits: ChurnLimits, (slots, connections): (usize, usize)) -> Churning {
         Churning {
             limits,
             spawner: None,
             slots: Slots::new(limits.limit, slots, 0),
             lifetimes: vec![Lifetime::VACANT; slots],
             staying: Vec::with_capacity(slots),
+            endpoints: Vec::new(),
+            pending_bytes: vec![0; connections],
             open: 0,
             missing: 0,
             attempt: 0,
@@ -84,14 +90,17 @@ impl Churning {
         backend: &mut dyn Backend,
     ) {
         if self.staying.is_empty() {
-            let clients = state.entries.iter().zip(&state.endpoints);
-            self.staying.extend(clients.map(|(entry, endpoint)| (entry.client.number(), *endpoint)));
+            self.staying.extend(state.entries.iter().map(|entry| entry.client.number()));
+            self.endpoints.clone_from(&state.endpoints);
         }
         for slot in 0..state.connections.len() {
             state.reset(slot, backend);
-            let (client, _) = state.owner(slot);
-            state.entries[client].client.depart();
         }
+        for entry in &mut state.entries {
+            entry.client.depart();
+            entry.client.open_on_demand(true);
+        }
+        state.openings.lift_limit(true);
         self.slots = Slots::new(self.limits.limit, state.entries.len(), phase.begin);
         self.lifetimes.fill(Lifetime::VACANT);
         (self.open, self.missing) = (0, 0);
@@ -103,9 +112,18 @@ impl Churning {
     /// Gives the slots back to the clients that stay, for the phases in which they work. The clients of other slots want nothing
     /// before the next client comes to them.
     fn bring_back<C: Codec>(&self, state: &mut WorkerState<C>, now: Nanos) {
-        for (slot, &(number, endpoint)) in self.staying.iter().enumerate() {
-            state.entries[slot].client.renew(number, endpoint.server);
-            state.endpoints[slot] = endpoint;
+        state.openings.lift_limit(false);
+        state.endpoints[..self.endpoints.len()].copy_from_slice(&self.endpoints);
+        for (client, &number) in self.staying.iter().enumerate() {
+            let slot = state.lanes.slot_of(client, 0);
+            let client = &mut state.entries[client].client;
+            client.renew(number, self.endpoints[slot].server);
+            client.open_on_demand(false);
+            if let Some(view) = state.maker.cluster() {
+                (0..state.lanes.count() as Lane).for_each(|lane| {
+                    client.note_member(lane, view.is_member(lane));
+                });
+            }
         }
         for entry in &mut state.entries[self.staying.len()..] {
             entry.client.stop(now);
@@ -126,7 +144,7 @@ impl Churning {
     /// come.
     fn skip_next<C: Codec>(&mut self, state: &mut WorkerState<C>, number: u64, now: Nanos) -> bool {
         let (_, workers) = self.limits.share;
-        // The next clients of this worker, as many as there are servers, go to all servers of its clients.
+        // The next clients of this worker, as many as there are servers, go to all servers of its clients. A cluster is all of them.
         let servers = state.servers.len() as u64;
         let all_are_given_up =
             (0..servers).all(|ahead| is_given_up(state, number.wrapping_add(ahead * workers), now));
@@ -190,14 +208,23 @@ impl Churning {
         self.lifetimes.push(Lifetime::VACANT);
         let (worker, workers) = limits.share;
         let writer = limits.mark.map(|mark| Writer::new(mark, slot as u64 * workers + worker));
-        state.entries.push(ClientEntry::new(Client::new(limits.group, 0, 0, writer)));
-        state.connections.push(Connection::new((slot, 0), limits.depth));
-        state.endpoints.push(Endpoint { server: 0, rank: 0, transport: limits.transport });
+        let mut client = Client::new(limits.group, 0, 0, writer);
+        if !state.lanes.are_single() {
+            let servers: Vec<u32> = (0..state.lanes.count() as u32).collect();
+            client = client.with_lanes(&servers).of_cluster();
+            client.open_on_demand(true);
+        }
+        state.entries.push(ClientEntry::new(client));
+        for lane in 0..state.lanes.count() as Lane {
+            state.connections.push(Connection::new((slot, lane), limits.depth));
+            state.endpoints.push(Endpoint { server: lane.into(), rank: 0, transport: limits.transport });
+            self.pending_bytes.push(0);
+        }
         state.reporter.make_room(state.connections.len());
         (slot, self.spawner.as_ref().map_or(0, |spawner| spawner.phase().begin))
     }
 
-    /// Lets client `number` come into `slot`, and asks for its connection.
+    /// Lets client `number` come into `slot`. A client of one server asks for its connection.
     fn spawn<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -211,8 +238,11 @@ impl Churning {
         let servers = state.servers.len() as u64;
         let server = (number % servers) as u32;
         self.lifetimes[slot] = Lifetime { number, is_alive: true, ..Lifetime::VACANT };
-        let endpoint = &mut state.endpoints[slot];
-        (endpoint.server, endpoint.rank) = (server, number / servers);
+        let is_single = state.lanes.are_single();
+        match &mut state.endpoints[state.lanes.slots_of(slot)] {
+            [endpoint] => (endpoint.server, endpoint.rank) = (server, number / servers),
+            endpoints => endpoints.iter_mut().for_each(|endpoint| endpoint.rank = number),
+        }
         let client = &mut state.entries[slot].client;
         client.renew(number, server);
         client.begin(spawner.assignment_of(number, due), None);
@@ -220,6 +250,10 @@ impl Churning {
             churn.begun += 1;
         }
         state.reporter.client_begun();
+        if !is_single {
+            self.lifetimes[slot].asked_at = now;
+            return state.wake(slot);
+        }
         match client.poll(now, &mut state.maker) {
             Action::Open(_) => self.dial(state, slot, backend),
             _ => self.retire(state, slot, backend, now),
@@ -232,9 +266,6 @@ impl Churning {
         let lifetime = &mut self.lifetimes[slot];
         if lifetime.tries == 0 {
             lifetime.asked_at = at;
-            if let Some(churn) = state.reporter.churn() {
-                churn.asked += 1;
-            }
         }
         state.reporter.dialled();
         state.dial(slot, self.attempt, at, at, backend);
@@ -249,6 +280,7 @@ impl Churning {
         cause: CloseCause,
         now: Nanos,
     ) {
+        self.count_end(state, slot, (state.connections[slot].state(), Some(failure)), now);
         state.note_missed_replies(slot);
         state.reporter.failed(slot);
         self.lifetimes[slot].failure = Some(failure);
@@ -257,6 +289,96 @@ impl Churning {
             connection.note_end(matches!(cause, CloseCause::Closed(_)));
         }
         state.end_session::<Resident<false>>(slot, Loss { cause, again: false }, now);
+    }
+
+    /// Handles that the connection in `slot`, of a client of a cluster, was closed or could not be opened. The client goes on.
+    fn handle_lane_closed<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        reason: CloseReason,
+        now: Nanos,
+    ) {
+        let (before, failure) = (state.connections[slot].state(), failure_of(&reason));
+        Resident::<false>.handle_closed(state, slot, reason, now);
+        if state.connections[slot].state() == ConnectionState::Queued {
+            // The next address of the node is tried.
+            return;
+        }
+        self.count_end(state, slot, (before, Some(failure)), now);
+        if failure.is_before_connect() {
+            self.slots.note_shortage(now);
+            self.count(state);
+        }
+    }
+
+    /// Ends the attempts to open connections of a cluster's client that would be given up a moment later: its requests, which were due a
+    /// moment earlier, are.
+    fn end_hanging<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        client: usize,
+        backend: &mut (impl Backend + ?Sized),
+        now: Nanos,
+    ) {
+        if state.lanes.are_single() {
+            return;
+        }
+        let waited_ns = state.limits.timeout_ns / 10 * 9;
+        for slot in state.lanes.slots_of(client) {
+            let since = state.connections[slot].waits_to_open_since();
+            if since.is_some_and(|since| now >= since.saturating_add(waited_ns)) {
+                backend.close(state.id(slot), Close::Fin);
+                self.handle_lane_closed(state, slot, CloseReason::new(Fault::Timeout, 0), now);
+            }
+        }
+    }
+
+    /// Counts that the connection in `slot`, which was being opened since `since`, is open.
+    fn count_opened<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, since: Nanos, now: Nanos) {
+        self.open += 1;
+        self.lifetimes[state.connections[slot].client as usize].was_open = true;
+        if let Some(churn) = state.reporter.churn() {
+            churn.asked += 1;
+            churn.established += 1;
+            churn.alive_max = churn.alive_max.max(self.open);
+            churn.connect.record(now.saturating_sub(since));
+        }
+    }
+
+    /// Counts the end of the connection in `slot`, or of the attempt to open it: it failed, or its client closed it. `before` is the
+    /// state of the connection before its end.
+    fn count_end<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        (before, failure): (ConnectionState, Option<ConnectionFailure>),
+        now: Nanos,
+    ) {
+        if self.spawner.is_none() {
+            return;
+        }
+        let connection = &state.connections[slot];
+        let since = match state.lanes.are_single() {
+            // Several addresses may have been tried.
+            true => self.lifetimes[slot].asked_at,
+            false => connection.dialled_at(),
+        };
+        if before.is_open() {
+            self.open -= 1;
+            if failure.is_none() {
+                state.reporter.closed();
+            }
+        }
+        let Some(churn) = state.reporter.churn() else { return };
+        if before.is_open() {
+            churn.life.record(now.saturating_sub(since));
+        }
+        let is_before_connect = failure.is_some_and(ConnectionFailure::is_before_connect);
+        churn.asked += u64::from(before.is_opening() && !is_before_connect);
+        if let Some(failure) = failure {
+            churn.fail(failure);
+        }
     }
 
     /// Lets the client in `slot` depart, since it has nothing left to do.
@@ -271,20 +393,25 @@ impl Churning {
         if !lifetime.is_alive {
             return;
         }
-        let id = state.id(slot);
-        let connection = &mut state.connections[slot];
-        if connection.state() != ConnectionState::Closed {
-            backend.close(id, Close::Fin);
-            connection.reset();
+        for slot in state.lanes.slots_of(slot) {
+            let connection = &state.connections[slot];
+            let (was, history) = (connection.state(), connection.history);
+            if was != ConnectionState::Closed {
+                self.close(state, slot, backend, now);
+            }
+            // The failures of a lane that was not opened since count for the next client too.
+            let kept = if was.is_open() { AttemptHistory::default() } else { history };
+            state.connections[slot].history =
+                AttemptHistory { attempt: history.attempt, opened: false, ..kept };
         }
-        let failures = connection.history.failures_in_a_row();
+        let first = state.lanes.slot_of(slot, 0);
+        let failures = state.connections[first].history.failures_in_a_row();
         lifetime.report_end(state, slot, now);
         lifetime.count_rest(state, slot, now);
         let entry = &mut state.entries[slot];
         entry.client.depart();
         entry.due = NEVER;
         self.lifetimes[slot] = Lifetime::VACANT;
-        self.open -= u64::from(lifetime.was_open);
         match lifetime.failure.filter(|_| self.is_paced()) {
             Some(failure) => {
                 self.slots.release_paused(slot, now, now.saturating_add(retry_pause(failures)));
@@ -362,6 +489,10 @@ impl LoadModel for Churning {
                     self.retire(state, slot, backend, now);
                 }
             }
+            for connection in &mut state.connections {
+                // Failures count for the next clients of one phase.
+                connection.reset();
+            }
             self.bring_back(state, now);
         }
         (self.spawner, self.next_due) = (None, NEVER);
@@ -399,8 +530,46 @@ impl LoadModel for Churning {
         lane: Lane,
         now: Nanos,
     ) -> bool {
-        // The slot is free; the next client of the phase takes it when its arrival is due, and dials itself.
-        self.spawner.is_none() && Resident::<false>.open_lane(state, client, lane, now)
+        // A slot without a client is free: the next one takes it when its arrival is due. A client of one server dials itself.
+        if self.spawner.is_none() {
+            return Resident::<false>.open_lane(state, client, lane, now);
+        }
+        let is_asked = !state.lanes.are_single() && self.lifetimes[client].is_alive;
+        if is_asked {
+            // A pause is over when it would be if the client that made the last attempt were still there.
+            let last = state.connections[state.lanes.slot_of(client, lane)].dialled_at();
+            state.enqueue(client, lane, last);
+        }
+        is_asked
+    }
+
+    fn close<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        backend: &mut (impl Backend + ?Sized),
+        now: Nanos,
+    ) {
+        self.count_end(state, slot, (state.connections[slot].state(), None), now);
+        if self.spawner.is_none() || !state.lanes.are_single() {
+            return state.reset(slot, backend);
+        }
+        // Its client has dialled it, and it had no turn among those that are being opened.
+        backend.close(state.id(slot), Close::Fin);
+        state.connections[slot].reset();
+    }
+
+    fn note_end<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, trouble: Trouble, now: Nanos) {
+        match self.spawner.is_some() && state.lanes.are_single() {
+            // Such clients have an account of their own of the connections that were refused.
+            true => state.reporter.lost(state.endpoints[slot].server, trouble),
+            false => state.note_end(slot, trouble, now),
+        }
+    }
+
+    fn end_session<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
+        self.count_end(state, slot, (state.connections[slot].state(), None), now);
+        Resident::<false>.end_session(state, slot, now);
     }
 
     fn handle_done<C: Codec>(
@@ -411,7 +580,10 @@ impl LoadModel for Churning {
         now: Nanos,
     ) {
         match self.spawner {
-            Some(_) => self.retire(state, client, backend, now),
+            Some(_) => {
+                self.end_hanging(state, client, backend, now);
+                self.retire(state, client, backend, now);
+            }
             None => Resident::<false>.handle_done(state, client, backend, now),
         }
     }
@@ -427,9 +599,9 @@ impl LoadModel for Churning {
             // The words belong to the connection, whether a request was sent by then or not.
             return Err(FULL);
         }
-        let client = &mut state.entries[slot].client;
+        let client = &mut state.entries[connection.client as usize].client;
         let mut replies = Replies::new(slot, connection.lane, client, &mut state.maker, &mut state.reporter);
-        let pending_bytes = &mut self.lifetimes[slot].pending_bytes;
+        let pending_bytes = &mut self.pending_bytes[slot];
         replies.account = ReplyBytes::new(chunk.bytes.len(), *pending_bytes);
         let answered = connection.session.handle_received(chunk, &mut replies);
         *pending_bytes = replies.account.pending_bytes();
@@ -439,24 +611,23 @@ impl LoadModel for Churning {
     }
 
     fn handle_opened<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, since: Nanos, now: Nanos) {
-        let Some(spawner) = &self.spawner else {
+        self.pending_bytes[slot] = 0;
+        if self.spawner.is_some() {
+            self.count_opened(state, slot, since, now);
+        }
+        let Some(spawner) = self.spawner.as_ref().filter(|_| state.lanes.are_single()) else {
             return Resident::<false>.handle_opened(state, slot, since, now);
         };
-        self.open += 1;
-        let lifetime = &mut self.lifetimes[slot];
-        lifetime.was_open = true;
         state.reporter.opened(state.endpoints[slot].server, now.saturating_sub(since), false);
-        if let Some(churn) = state.reporter.churn() {
-            churn.established += 1;
-            churn.alive_max = churn.alive_max.max(self.open);
-            churn.connect.record(now.saturating_sub(since));
-        }
         state.silence.opened(state.endpoints[slot].server);
         state.note_accepted(slot, now);
         let client = &mut state.entries[slot].client;
         client.handle_opened(0, now);
         if spawner.phase().has_call_gaps {
-            client.begin(spawner.assignment_of(lifetime.number, now), Some(Schedule::set_by_caller()));
+            client.begin(
+                spawner.assignment_of(self.lifetimes[slot].number, now),
+                Some(Schedule::set_by_caller()),
+            );
         }
         state.wake(slot);
     }
@@ -470,6 +641,9 @@ impl LoadModel for Churning {
     ) {
         if self.spawner.is_none() {
             return Resident::<false>.handle_closed(state, slot, reason, now);
+        }
+        if !state.lanes.are_single() {
+            return self.handle_lane_closed(state, slot, reason, now);
         }
         let server = state.endpoints[slot].server;
         let addresses = state.servers[server as usize].addresses() as u32;
@@ -508,11 +682,20 @@ impl LoadModel for Churning {
             CloseCause::Closed(Fault::Refused) => ConnectionFailure::Refused,
             CloseCause::Closed(_) => ConnectionFailure::Other,
         };
-        self.fail(state, slot, failure, loss.cause, now);
+        if state.lanes.are_single() {
+            return self.fail(state, slot, failure, loss.cause, now);
+        }
+        self.count_end(state, slot, (state.connections[slot].state(), Some(failure)), now);
+        Resident::<false>.lose(state, slot, loss, now);
     }
 }
 
-/// Whether the server of the client with this number has been given up because it was silent for too long.
+/// Whether the server of the client with this number has been given up because it was silent for too long. Of a cluster, all nodes have to
+/// be that were asked anything.
 fn is_given_up<C: Codec>(state: &WorkerState<C>, number: u64, now: Nanos) -> bool {
-    state.gives_up((number % state.servers.len() as u64) as u32, now)
+    let Some(view) = state.maker.cluster() else {
+        return state.gives_up((number % state.servers.len() as u64) as u32, now);
+    };
+    let mut asked = view.members().map(u32::from).filter(|&node| state.silence.was_asked(node)).peekable();
+    asked.peek().is_some() && asked.all(|node| state.gives_up(node, now))
 }

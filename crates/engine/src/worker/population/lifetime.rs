@@ -17,29 +17,20 @@ pub struct Lifetime {
     pub number: u64,
     /// Whether the slot has a client.
     pub is_alive: bool,
-    /// Time at which the client asked for its connection.
+    /// Time at which the client asked for its connection, or came, where it may have several.
     pub asked_at: Nanos,
-    /// Whether the connection was ever open.
+    /// Whether a connection of the client was ever open.
     pub was_open: bool,
-    /// Why the connection failed, if it did.
+    /// Why the client's only connection failed, if it did.
     pub failure: Option<ConnectionFailure>,
-    /// Addresses of the server that were tried before this one.
+    /// Addresses of the only server that were tried before this one.
     pub tries: u32,
-    /// Received bytes of a reply that is not whole yet.
-    pub pending_bytes: u64,
 }
 
 impl Lifetime {
     /// The lifetime that stands in a slot without a client.
-    pub const VACANT: Lifetime = Lifetime {
-        number: 0,
-        is_alive: false,
-        asked_at: 0,
-        was_open: false,
-        failure: None,
-        tries: 0,
-        pending_bytes: 0,
-    };
+    pub const VACANT: Lifetime =
+        Lifetime { number: 0, is_alive: false, asked_at: 0, was_open: false, failure: None, tries: 0 };
 
     /// Reports the end of the client in `slot`.
     pub fn report_end<C>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
@@ -53,14 +44,8 @@ impl Lifetime {
             failure: self.failure.map(|failure| (failure, None)),
         });
         state.reporter.client_ended();
-        let Some(churn) = state.reporter.churn() else { return };
-        churn.ended += 1;
-        if self.was_open {
-            churn.life.record(now.saturating_sub(self.asked_at));
-        }
-        if let Some(failure) = self.failure {
-            churn.fail(failure);
-            churn.asked -= u64::from(failure.is_before_connect());
+        if let Some(churn) = state.reporter.churn() {
+            churn.ended += 1;
         }
     }
 

@@ -49,9 +49,9 @@ impl Population {
         if has_windows { Population::Windowed(Resident) } else { Population::Resident(Resident) }
     }
 
-    /// The population of clients that come and go, with room for those in `slots` slots.
-    pub fn churning(limits: ChurnLimits, slots: usize) -> Population {
-        Population::Churning(Box::new(Churning::new(limits, slots)))
+    /// The population of clients that come and go, with room for those in `slots` slots, which have so many connections.
+    pub fn churning(limits: ChurnLimits, (slots, connections): (usize, usize)) -> Population {
+        Population::Churning(Box::new(Churning::new(limits, (slots, connections))))
     }
 
     /// Time at which [`Population::poll`] has to be called.
@@ -200,13 +200,20 @@ impl Population {
         with_model!(self, model => model.handle_closed(state, slot, reason, now));
     }
 
-    /// Counts the end of the open connection in `slot`. Clients that come and go have an account of their own of the
-    /// connections that were refused.
+    /// Closes the connection in `slot` in order, since its client does not want it any more.
+    pub fn close<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        backend: &mut dyn Backend,
+        now: Nanos,
+    ) {
+        with_model!(self, model => model.close(state, slot, backend, now));
+    }
+
+    /// Counts the end of the open connection in `slot`.
     pub fn note_end<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, trouble: Trouble, now: Nanos) {
-        match self.comes_and_goes() {
-            true => state.reporter.lost(state.endpoints[slot].server, trouble),
-            false => state.note_end(slot, trouble, now),
-        }
+        with_model!(self, model => model.note_end(state, slot, trouble, now));
     }
 
     /// Handles the loss of the open connection in `slot`. A client that stays may then not open the connection again where its server
@@ -217,7 +224,7 @@ impl Population {
 
     /// Closes the connection in `slot` at the end of a phase and ends its outstanding requests. The client may open
     /// the connection again.
-    pub fn end_session<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
+    pub fn end_session<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
         with_model!(self, model => model.end_session(state, slot, now));
     }
 

@@ -49,6 +49,11 @@ impl WorkerReporter {
         }
     }
 
+    /// Counts an open connection that its client closed, of those that come and go.
+    pub fn closed(&mut self) {
+        self.of_slice(|slice| slice.closed += 1);
+    }
+
     /// Notes that a client came, of those that come and go.
     pub fn client_begun(&mut self) {
         self.of_slice(|slice| slice.begun += 1);

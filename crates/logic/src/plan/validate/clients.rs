@@ -142,11 +142,13 @@ fn churning_place(plan: &Plan, index: usize, group: &Group, churn: &ChurningClie
     };
     let expected = "clients that come and go are accepted only where a mix of operations is asked for";
     refuse_if(plan.phases.iter().any(other), path, &value, expected)?;
-    let expected = "clients that come and go are accepted only with --route all";
-    refuse_if(plan.route != Route::All, path, &value, expected)?;
+    let is_cluster = plan.route == Route::Cluster;
+    let expected = "clients that come and go are accepted only with --route all and with --cluster";
+    refuse_if(plan.route != Route::All && !is_cluster, path, &value, expected)?;
     let expected = "clients that come and go are accepted only over TCP and unix sockets";
     refuse_if(plan.transport == Transport::Udp, path, &value, expected)?;
-    refuse_if(plan.reconnect, path, &value, "clients that come and go are not accepted with --reconnect")?;
+    let expected = "clients that come and go are not accepted with --reconnect";
+    refuse_if(plan.reconnect && !is_cluster, path, &value, expected)?;
     if let Some(rate) = group.rate {
         let why = "not accepted for clients that come and go: how many requests there are follows from --conn-rate and \
                    --calls-per-connection";

@@ -57,6 +57,11 @@ fn churning() -> Plan {
     plan
 }
 
+fn churning_in_cluster() -> Plan {
+    let (protocol, route, reconnect) = (Protocol::Resp3, Route::Cluster, true);
+    Plan { protocol, route, reconnect, ..churning() }
+}
+
 fn sequence() -> Plan {
     let stop = Stop { time_ns: None, requests: Some(100) };
     let mut plan = Plan::measuring(Work::Mix(Mix::of(&[(Verb::Set, 1.0)])), stop);
@@ -124,7 +129,17 @@ fn divided() -> Plan {
 fn valid() -> Vec<Plan> {
     let mut over_udp = Plan { transport: Transport::Udp, ..mixed() };
     over_udp.socket.linger_s = None;
-    vec![mixed(), over_udp, churning(), sequence(), windowed(), of_resp(), of_meta(), divided()]
+    vec![
+        mixed(),
+        over_udp,
+        churning(),
+        churning_in_cluster(),
+        sequence(),
+        windowed(),
+        of_resp(),
+        of_meta(),
+        divided(),
+    ]
 }
 
 fn mix_of(plan: &mut Plan) -> &mut Mix {
