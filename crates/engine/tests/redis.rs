@@ -409,7 +409,7 @@ const TELLING_MORE: &[&str] = &[
     "DEL k none",
 ];
 
-/// What the replies of these commands tell, asked one after the other: how much was there, or nothing.
+/// The number of what was there by the reply of each of these commands, asked one after the other; `None` where it does not tell.
 fn told<const VERSION: u8>(redis: &Redis, texts: &[&str]) -> Vec<Option<u16>> {
     let templates = texts.iter().map(|text| Template::parse(text).expect("a template")).collect();
     let codec = Resp::<VERSION>::with_commands(Arc::new(templates));

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::protocol::resp::places::place_at;
-
 /// Text in the place of a password, and of all that an anonymous result leaves out.
 pub const HIDDEN: &str = "***";
 
@@ -62,6 +60,15 @@ const BENCHMARK_VALUES: [&str; 7] = ["-c", "-P", "-k", "--threads", "--precision
 
 /// Options of mutilate's with one letter that have a value.
 const MUTILATE_VALUES: &str = "sqtKVrmNuUPTcdiwWaplCQD";
+
+/// The word in the form of a place that `bytes` begin with: a letter and what belongs to names and ranges, between two underscores on
+/// each side.
+pub(crate) fn place_at(bytes: &[u8]) -> Option<&[u8]> {
+    let inner = bytes.strip_prefix(b"__")?;
+    let is_of_place = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.:,@+-".contains(byte);
+    let end = inner.windows(2).position(|two| two == b"__").filter(|end| *end > 0)?;
+    (inner[0].is_ascii_alphabetic() && inner[..end].iter().all(is_of_place)).then(|| &bytes[..end + 4])
+}
 
 /// The words of a command line without passwords.
 pub fn masked_words(words: &[String]) -> Vec<String> {

@@ -605,7 +605,7 @@ impl RequestMaker {
         Op { value, expiry_s, noreply, cas, delta: DELTA, meta, key_is_sure, ..Op::new(verb, key) }
     }
 
-    /// What a request of a command has to find out for one of its places; `None` behind the last.
+    /// The fact that a request of a command has to find out for one of its places; `None` behind the last.
     pub(crate) fn wanted(&self, verb: Verb, place: usize) -> Option<Wanted> {
         let template = self.commands.get(verb.command()?)?;
         (place < template.fill_count()).then(|| template.wanted(place))

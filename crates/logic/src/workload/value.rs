@@ -42,7 +42,7 @@ const TAIL: u64 = u64::MAX - (1 << 34);
 /// Names of the draws for values among all draws from the data seed.
 const VALUE_SIZES: u64 = 0x73_697a_6573;
 const WRITE_HASHES: u64 = 0x73_706f_7473;
-const BODIES: u64 = 0x62_6f64_6965_73;
+const BODIES: u64 = 0x626f_6469_6573;
 const SHORTS: u64 = 0x73_686f_7274;
 
 /// Room for the first bytes of a value, which are made with the request.

@@ -2,40 +2,15 @@
 
 use std::cmp::Reverse;
 
-use pummel_logic::plan::Plan;
-use pummel_measure::evidence::server::FLUSHED;
 use pummel_measure::limit::MISSES_SHARE;
-use pummel_measure::measurement::Measurement;
-use pummel_measure::misses::{self, NeverThere, begins_without_load, lost_nothing};
+use pummel_measure::misses::{NeverThere, begins_without_load, lost_nothing};
 use pummel_measure::words::grouped;
 
-use super::{Document, EvidenceResult, OpResult, OpsResult, ReadingResult, ServerResult, reads};
+use super::{Document, OpResult, ServerResult, reads};
 use crate::words::limit::never_there_words;
 
 /// Servers whose misses are told at most; the JSON has all.
 const SERVERS_SHOWN_MAX: usize = 3;
-
-/// Whether every miss of a run is one of a record that it had loaded, and that neither the run nor a server took away.
-pub(super) fn are_unexpected(
-    plan: &Plan,
-    measurement: &Measurement,
-    evidence: Option<&EvidenceResult>,
-) -> bool {
-    let readings =
-        evidence.iter().flat_map(|seen| &seen.servers).filter_map(|server| server.reading.as_ref());
-    let took_some = |reading: &ReadingResult| {
-        let counts = [reading.counts.evictions, reading.counts.expired];
-        let is_flushed = reading.disturbances.iter().any(|words| words.starts_with(FLUSHED));
-        is_flushed || counts.into_iter().flatten().any(|count| count > 0)
-    };
-    let measures_mix = plan.mixes().any(|(number, _)| plan.phases[number].recorded);
-    measures_mix && misses::are_unexpected(plan, measurement) && !readings.into_iter().any(took_some)
-}
-
-/// Keys that reads missed.
-pub(super) fn missed(ops: &OpsResult) -> u64 {
-    ops.iter().filter(|(name, op)| reads(name, op)).map(|(_, op)| op.misses).sum()
-}
 
 impl Document {
     /// The misses of loaded records in words, with those of each server where there are several; `None` where there were none.

@@ -31,6 +31,7 @@ mod server_stats;
 pub(crate) mod steadiness;
 mod transmit;
 pub(crate) mod trust;
+mod unexpected_misses;
 
 #[cfg(test)]
 mod tests;
@@ -53,7 +54,6 @@ use serde_json::Value;
 
 use self::figures::is_zero;
 use self::known::known;
-use self::misses::missed;
 use self::requests::ops_of;
 use crate::Report;
 use crate::checked_json;
@@ -471,7 +471,7 @@ impl Document {
         let groups = if summary.groups.len() > 1 { summary.groups.as_slice() } else { &[] };
         let ops = ops_of(plan, &summary.ops, &measurement.ops());
         let evidence = measurement.evidence.as_ref().map(EvidenceResult::of);
-        let are_unexpected = misses::are_unexpected(plan, measurement, evidence.as_ref());
+        let are_unexpected = unexpected_misses::are_unexpected(plan, measurement, evidence.as_ref());
         let cluster = ClusterResult::of(report, are_unexpected);
         let document = Document {
             schema: SCHEMA,
@@ -497,7 +497,7 @@ impl Document {
             totals: RequestTotals::of(&summary.totals)
                 .with_skipped(skipped_of(report), measurement.counters.skipped.estimated),
             cache: CacheResult::of(ops.iter().filter_map(|(_, op)| op.cache)),
-            unexpected_misses: are_unexpected.then(|| missed(&ops)),
+            unexpected_misses: are_unexpected.then(|| unexpected_misses::missed(&ops)),
             ops,
             groups: groups
                 .iter()

@@ -158,6 +158,7 @@ impl Form {
             Dist | Seconds
                 | List
                 | Operations
+                | Commands
                 | Depth
                 | Arrivals
                 | Goals

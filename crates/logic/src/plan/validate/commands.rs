@@ -2,6 +2,7 @@
 
 use super::field::Field;
 use super::invalid::{Invalid, refuse, refuse_if};
+use crate::cluster::slot_of;
 use crate::plan::{Command, Depth, Plan, Route};
 use crate::protocol::resp::template::Template;
 use crate::protocol::{COMMANDS_MAX, Verb};
@@ -73,5 +74,5 @@ fn template(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid>
     let deals_slots = matches!(plan.route, Route::Cluster | Route::Crc16);
     let expected = "expected keys that have the slot of __key__ whatever it is, such as __key__ or {__key__}:x, where slots decide on \
                     the node; several records need --key-tag";
-    refuse_if(deals_slots && !template.keeps_slot(plan.data.key_tag.is_some()), path, text, expected)
+    refuse_if(deals_slots && !template.keeps_slot(plan.data.key_tag.is_some(), slot_of), path, text, expected)
 }

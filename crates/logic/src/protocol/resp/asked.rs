@@ -30,7 +30,7 @@ pub(super) enum ExpectedReply {
     LookedUp(LookedUp),
 }
 
-/// What the reply of a command says of what it looked up.
+/// The meaning of a reply for what its command looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LookedUp {
     pub(super) tells: Tells,
@@ -38,14 +38,14 @@ pub(super) struct LookedUp {
     pub(super) keys: u16,
 }
 
-/// What of a list was found so far, where each of its elements stands for one that was looked up.
+/// The elements of a list that were found so far, where each stands for one that was looked up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     /// Zeros stand for what was not found, beside nulls.
     pub(super) zero_is_none: bool,
     /// Elements of the list that were received.
     pub(super) passed: u16,
-    /// Those of them that were found.
+    /// Elements among them that were found.
     pub(super) hits: u16,
     /// Values within the current element, or before it, that are still to be received.
     pub(super) inner: u64,
@@ -66,7 +66,7 @@ pub(super) struct UncommonReplies {
     pub(super) found: bool,
     /// Whether the next value that is dropped is the name of a push message.
     pub(super) names_push: bool,
-    /// What of the list that is being dropped was found; `None` where its elements are not counted.
+    /// The found elements of the list that is being dropped; `None` where they are not counted.
     pub(super) found_of_list: Option<Found>,
     /// The message of an error that is sent as a string, or the name of a push message.
     pub(super) words: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What is known of the commands of Redis and Valkey: their keys, whether they write, and what a reply says of keys that do not exist.
+//! The table of the commands of Redis and Valkey: their keys, whether they write, and the meaning of replies about keys that do not exist.
 
 /// The words of a command that are keys, by their number behind the command's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) enum KeyWords {
     Streams,
 }
 
-/// Whether a command reads or writes, by the flags of Redis 8 (COMMAND: `readonly` and `write`).
+/// The access of a command, by the flags of Redis 8 (COMMAND: `readonly` and `write`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// The command reads.
@@ -26,7 +26,7 @@ pub(super) enum Access {
     Neither,
 }
 
-/// What replies of a command say of keys, or of elements, that do not exist.
+/// The form in which replies of a command tell of keys, or of elements, that do not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tells {
     /// Replies say nothing of it.
@@ -64,7 +64,7 @@ pub(super) enum Wait {
     Block,
 }
 
-/// What is known of one command.
+/// The row of one command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CommandRow {
     /// The name in capital letters; with the second word where that decides.
@@ -104,7 +104,7 @@ impl CommandRow {
         COMMANDS.iter().find(is)
     }
 
-    /// What replies say where the command has these words behind its name.
+    /// The form in which replies tell, where the command has these words behind its name.
     pub(super) fn tells_with(&self, mut has_word: impl FnMut(&str) -> bool) -> Tells {
         self.options.iter().find(|(word, _)| has_word(word)).map_or(self.tells, |(_, tells)| *tells)
     }

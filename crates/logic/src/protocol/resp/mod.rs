@@ -5,7 +5,7 @@ mod asked;
 mod command_table;
 mod decode;
 mod encode;
-pub(crate) mod places;
+mod places;
 mod reply;
 pub mod template;
 mod words;

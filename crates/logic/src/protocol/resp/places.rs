@@ -2,6 +2,7 @@
 
 use crate::dist::Dist;
 use crate::rng::below;
+use crate::secrets::place_at;
 
 /// Most digits of a number in a place.
 const DIGITS_MAX: usize = 20;
@@ -17,7 +18,7 @@ pub(super) enum Part {
     Number,
     /// The value of the request's record.
     Value,
-    /// What fills the place of this number: [`Fill`].
+    /// The place of this number, which a [`Fill`] fills.
     Fill(usize),
 }
 
@@ -28,7 +29,7 @@ pub(super) enum Fill {
     Key(u64),
     /// The number of a record, the request's own one or the draw of this number, with at least so many digits.
     Number(u64, usize),
-    /// An integer.
+    /// One of some integers.
     Integer(Integers),
     /// The number of the client.
     Client,
@@ -47,7 +48,7 @@ pub(super) enum Integers {
     Drawn(Dist),
 }
 
-/// What a request has to find out for a place, before [`Template::write_fill`](super::template::Template::write_fill) writes it.
+/// The fact that a request has to find out for a place, before [`Template::write_fill`](super::template::Template::write_fill) writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// The key of the record of the draw of this number, from 1.
@@ -65,7 +66,7 @@ pub enum Wanted {
 }
 
 impl Fill {
-    /// What a request has to find out to fill the place.
+    /// The fact that a request has to find out to fill the place.
     pub(super) fn wanted(&self) -> Wanted {
         match self {
             Fill::Key(draw) => Wanted::Key(*draw),
@@ -240,15 +241,6 @@ fn integers_of(text: &str) -> Option<Integers> {
         Some((low, high)) => (low <= high).then_some(Integers::Range(low, high)),
         None => text.parse().ok().map(Integers::Drawn),
     }
-}
-
-/// The word in the form of a place that `bytes` begin with: a letter and what belongs to names and ranges, between two underscores on
-/// each side.
-pub(crate) fn place_at(bytes: &[u8]) -> Option<&[u8]> {
-    let inner = bytes.strip_prefix(b"__")?;
-    let is_of_place = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.:,@+-".contains(byte);
-    let end = inner.windows(2).position(|two| two == b"__").filter(|end| *end > 0)?;
-    (inner[0].is_ascii_alphabetic() && inner[..end].iter().all(is_of_place)).then(|| &bytes[..end + 4])
 }
 
 #[cfg(test)]

@@ -35,11 +35,11 @@ pub(super) enum ValueHead {
 /// The words of simple strings that requests tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusWord {
-    /// `OK`.
+    /// The word `OK`.
     Ok,
     /// `none`, the type of a key that does not exist.
     None,
-    /// Any other.
+    /// Any other word.
     Other,
 }
 

@@ -72,13 +72,13 @@ pub enum Unsuitable {
 pub struct Template {
     /// The words, as they are on the wire.
     pieces: Vec<Piece>,
-    /// What fills the places beside the record's key, number and value.
+    /// The fills of the places beside the record's key, number and value.
     fills: Vec<Fill>,
     /// The words that are keys; those with the place of a key, for a command that is not known.
     key_words: Vec<Vec<Part>>,
     /// Whether the command is a read by the flags of Redis.
     reads: bool,
-    /// What replies say of what was looked up; `None` where they say nothing.
+    /// The meaning of replies for what was looked up; `None` where they have none.
     looked_up: Option<LookedUp>,
     /// The time for which the server may let a request wait, in nanoseconds; `None` for a command that is answered at once.
     waits_ns: Option<Nanos>,
@@ -221,7 +221,7 @@ impl Template {
         self.reads
     }
 
-    /// What replies say of what was looked up; `None` where they say nothing.
+    /// The meaning of replies for what was looked up; `None` where they have none.
     pub(super) fn looked_up(&self) -> Option<LookedUp> {
         self.looked_up
     }
@@ -236,7 +236,7 @@ impl Template {
         self.fills.len()
     }
 
-    /// What a request has to find out for one of these places.
+    /// The fact that a request has to find out for one of these places.
     pub fn wanted(&self, place: usize) -> Wanted {
         self.fills[place].wanted()
     }
@@ -258,8 +258,8 @@ impl Template {
     }
 
     /// Whether the slot of every word that is a key follows from the keys of the records alone: it is that of the record's key, or, with
-    /// `key_tag`, that of the tag which all keys of a request have.
-    pub fn keeps_slot(&self, key_tag: bool) -> bool {
+    /// `key_tag`, that of the tag which all keys of a request have. `slot` is the slot of a key.
+    pub fn keeps_slot(&self, key_tag: bool, slot: impl Fn(&[u8]) -> u16) -> bool {
         // Two keys of different slots show whether what stands beside them changes the slot.
         let is_kept = |word: &[Part], key: &[u8]| {
             let mut text = Vec::new();
@@ -273,7 +273,7 @@ impl Template {
                     _ => return false,
                 }
             }
-            crate::cluster::slot_of(&text) == crate::cluster::slot_of(key)
+            slot(&text) == slot(key)
         };
         let samples: [&[u8]; 2] = if key_tag { [b"{1}2", b"{7}8"] } else { [b"k1", b"k3"] };
         self.key_words.iter().all(|word| samples.iter().all(|key| is_kept(word, key)))
@@ -333,7 +333,7 @@ fn text_of(word: &[Part]) -> Option<&[u8]> {
     }
 }
 
-/// What replies say of a command with these words and so many keys; `None` where they say nothing.
+/// The meaning of replies to a command with these words and so many keys; `None` where they have none.
 fn looked_up(row: &CommandRow, words: &[Vec<Part>], keys: usize) -> Option<LookedUp> {
     let behind = words.iter().skip(1);
     let has_word = |option: &str| {
@@ -408,6 +408,7 @@ fn pieces_of(words: Vec<Vec<Part>>) -> Vec<Piece> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::route::crc16::slot as slot_of;
     use crate::protocol::contract::sent;
     use crate::protocol::{Rest, Value, Verb};
     use proptest::prelude::{prop_assert, proptest};
@@ -554,7 +555,7 @@ mod tests {
 
     #[test]
     fn a_cluster_takes_commands_whose_keys_have_the_slot_of_the_record() {
-        let keeps = |text: &str, tag| Template::parse(text).expect("a command").keeps_slot(tag);
+        let keeps = |text: &str, tag| Template::parse(text).expect("a command").keeps_slot(tag, slot_of);
         for text in [
             "GET __key__",
             "GET {__key__}:a",
