@@ -899,7 +899,12 @@ fn ops(args: &MixArgs, commands: &[Command]) -> Result<Vec<(Verb, f64)>, UsageEr
                 |(operation, weight): &(Operation, f64)| Ok((values::verb_of(operation, commands)?, *weight));
             let wrong = |error: ValueError| UsageError::Value {
                 flag: "--mix".to_owned(),
-                value: ops.0.iter().map(|(operation, _)| operation.name()).collect::<Vec<_>>().join(","),
+                value: ops
+                    .0
+                    .iter()
+                    .map(|(operation, weight)| format!("{}:{weight}", operation.name()))
+                    .collect::<Vec<_>>()
+                    .join(","),
                 accepted: error.0,
             };
             ops.0.iter().map(verb).collect::<Result<Vec<_>, _>>().map_err(wrong)?
