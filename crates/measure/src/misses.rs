@@ -3,15 +3,27 @@
 use serde::{Deserialize, Serialize};
 
 use super::evidence::server::{FLUSHED, ServerCounts};
+use crate::counts::Counts;
 use crate::measurement::{LoadResult, Measurement};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Data, Event, EventKind, HotKey, Mix, Phase, Plan, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker, Space};
 
-/// Whether a plan stores no records before it measures, takes none away, and lets none expire.
+/// The keys that reads of records found, and those that they missed, of these counts of all requests. Commands of the user are left
+/// out, since their replies may tell of elements.
+pub fn looked_up(measurement: &Measurement, all: &Counts) -> (u64, u64) {
+    let ops = measurement.groups.iter().flat_map(|group| group.ops.iter());
+    let commands = ops.filter(|(verb, _)| verb.is_command()).map(|(_, op)| &op.counts);
+    commands.fold((all.hits, all.misses), |(hits, misses), counts| {
+        (hits.saturating_sub(counts.hits), misses.saturating_sub(counts.misses))
+    })
+}
+
+/// Whether a plan stores no records before it measures, takes none away, and lets none expire. Of commands of the user it is not known.
 pub fn begins_without_load(plan: &Plan) -> bool {
-    let keeps = |mix: &Mix| mix.meta.is_nothing() && mix.ops.iter().all(|(verb, _)| *verb != Verb::Delete);
+    let keeps =
+        |mix: &Mix| mix.meta.is_nothing() && !mix.any_op(|verb| verb == Verb::Delete || verb.is_command());
     let is_plain = |phase: &Phase| match &phase.work {
         Work::Mix(mix) => keeps(mix) && plan.changes.parts.iter().all(|part| keeps(&part.mix(mix))),
         Work::Pause(_) | Work::Audit(_) => true,
@@ -134,7 +146,9 @@ mod tests {
     fn a_plan_that_stores_before_or_takes_away_has_other_causes_of_misses() {
         let reading = unloaded(&[(Verb::Get, 0.9), (Verb::Set, 0.1)]);
         assert!(begins_without_load(&reading));
-        assert!(!begins_without_load(&unloaded(&[(Verb::Get, 0.9), (Verb::Delete, 0.1)])));
+        for verb in [Verb::Delete, Verb::Command, Verb::Command2] {
+            assert!(!begins_without_load(&unloaded(&[(Verb::Get, 0.9), (verb, 0.1)])));
+        }
         let mut expiring = reading.clone();
         expiring.data.expiry_s = Dist::Fixed(10.0);
         assert!(!begins_without_load(&expiring));

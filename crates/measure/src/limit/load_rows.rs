@@ -11,7 +11,7 @@ use super::shares::{FULL_SHARE, SPARE_SHARE};
 use crate::cross_checks::little_error;
 use crate::evidence::ServerReading;
 use crate::headroom::ResourceUse;
-use crate::misses::{NeverThere, begins_without_load, keeps_records, lost_nothing};
+use crate::misses::{NeverThere, begins_without_load, keeps_records, looked_up, lost_nothing};
 use crate::recorder::Span;
 use pummel_logic::plan::Work;
 
@@ -103,8 +103,8 @@ fn flying(case: &Case<'_>) -> InFlight {
 pub fn lost_records(case: &Case<'_>) -> Option<Cause> {
     let evictions: u64 = case.readings().filter_map(|reading| reading.counts.evictions).sum();
     let full: u64 = case.readings().filter_map(|reading| reading.counts.out_of_memory).sum();
-    let counts = &case.all.counts;
-    let misses = counts.misses as f64 / (counts.hits + counts.misses).max(1) as f64;
+    let (hits, missed) = looked_up(case.measurement, &case.all.counts);
+    let misses = missed as f64 / (hits + missed).max(1) as f64;
     if evictions + full == 0 {
         return unasked_misses(case, misses).or_else(|| never_there(case, misses));
     }

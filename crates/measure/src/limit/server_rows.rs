@@ -15,6 +15,7 @@ use crate::connections::Refusal;
 use crate::cross_checks::Waits;
 use crate::evidence::server::BackgroundSave;
 use crate::figures::{Figures, Quantile};
+use crate::misses::looked_up;
 use crate::recorder::Span;
 use pummel_logic::time::Nanos;
 
@@ -58,8 +59,8 @@ fn gone_for_a_time(case: &Case<'_>) -> Option<Cause> {
 
 /// A server that was gone for a time.
 fn gone(case: &Case<'_>, server: Option<String>, anew: Option<StartedAnew>) -> Cause {
-    let counts = &case.all.counts;
-    let misses = counts.misses as f64 / (counts.hits + counts.misses).max(1) as f64;
+    let (hits, missed) = looked_up(case.measurement, &case.all.counts);
+    let misses = missed as f64 / (hits + missed).max(1) as f64;
     let longest_wait_ns = (!case.is_closed).then(|| case.moments(Span::Wait).max);
     Cause::ServerRestarted { server, anew, misses, longest_wait_ns }
 }

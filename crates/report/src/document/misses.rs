@@ -6,7 +6,7 @@ use pummel_measure::limit::MISSES_SHARE;
 use pummel_measure::misses::{NeverThere, begins_without_load, lost_nothing};
 use pummel_measure::words::grouped;
 
-use super::{Document, OpResult, ServerResult, reads};
+use super::{Document, OpResult, ServerResult, reads_records};
 use crate::words::limit::never_there_words;
 
 /// Servers whose misses are told at most; the JSON has all.
@@ -51,7 +51,7 @@ impl Document {
             return cache.misses(&other);
         }
         let sum = |of: fn(&OpResult) -> u64| {
-            self.ops.iter().filter(|(name, op)| reads(name, op)).map(|(_, op)| of(op)).sum::<u64>()
+            self.ops.iter().filter(|(name, _)| reads_records(name)).map(|(_, op)| of(op)).sum::<u64>()
         };
         let (found, missed) = (sum(|op| op.hits), sum(|op| op.misses));
         let is_much = missed as f64 > MISSES_SHARE * (found + missed) as f64;

@@ -86,7 +86,7 @@ pub use self::phases::PhaseResult;
 pub use self::replayed::{LeftOut, ReplayedResult};
 pub use self::requests::{
     AnatomyResult, GroupResult, IntervalResult, OpResult, OpsResult, RequestTotals, WholeRunResult, reads,
-    slice_rate,
+    reads_records, slice_rate,
 };
 pub use self::run::{
     CertaintyResult, GeneratorResult, GoalOutcome, LoadedResult, NoIntervals, ToolResult, VerifyResult,

@@ -203,7 +203,12 @@ impl OpResult {
 
 /// Whether an operation of this name looks keys up, so that it has hits and misses. Of a command of the user, the replies show it.
 pub fn reads(name: &str, op: &OpResult) -> bool {
-    Verb::from_name(name).is_some_and(Verb::reads) || op.hits > 0 || op.misses > 0
+    reads_records(name) || op.hits > 0 || op.misses > 0
+}
+
+/// Whether an operation of this name reads the values of records.
+pub fn reads_records(name: &str) -> bool {
+    Verb::from_name(name).is_some_and(Verb::reads)
 }
 
 /// Operations, as the plan calls them, in the order of reports.

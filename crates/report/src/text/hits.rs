@@ -5,7 +5,7 @@ use pummel_measure::words::grouped;
 
 use super::page::Page;
 use super::units::{byte_text, micros_text};
-use crate::document::{CacheResult, Document, OpResult, SampleFigures, reads};
+use crate::document::{CacheResult, Document, OpResult, SampleFigures, reads_records};
 use crate::numbers::number;
 
 /// The difference below the requested hit share from which on the report gives a reason.
@@ -35,7 +35,7 @@ pub(super) fn hits(page: &mut Page, document: &Document) {
 
 /// The share of hits, and the share that follows from the keys that are not records; `None` if nothing was read.
 fn share(document: &Document, mix: &Mix) -> Option<String> {
-    let ops = || document.ops.iter().filter(|(name, op)| reads(name, op));
+    let ops = || document.ops.iter().filter(|(name, _)| reads_records(name));
     let sum = |of: fn(&OpResult) -> u64| ops().map(|(_, op)| of(op)).sum::<u64>();
     let (found, missed) = (sum(|op| op.hits), sum(|op| op.misses));
     if found + missed == 0 {

@@ -10,7 +10,7 @@ use pummel_measure::words::{counted, grouped, percent, was};
 use super::counts::{asked_rate, failed_share, faults, is_load, sum};
 use super::headline::{Headline, Word};
 use super::ran::measured;
-use crate::document::{Document, LoadedResult, OpResult, reads};
+use crate::document::{Document, LoadedResult, OpResult, reads, reads_records};
 use crate::text::byte_text;
 use crate::view::cells::{given_time, rate, rate_interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
@@ -201,7 +201,8 @@ fn with_rate(text: Text, document: &Document) -> Text {
     if fills(document) > 0 {
         text = text.and(Tone::Plain, format!(", and {}/s that store misses", rate(fills_rate)));
     }
-    let keys = of_reads(document, |op| op.keys);
+    let of_records = document.ops.iter().filter(|(name, _)| reads_records(name));
+    let keys = sum(of_records.map(|(_, op)| op.keys));
     if totals.keys_rate.is_some() && keys > 0 && document.seconds > 0.0 {
         text = text.and(Tone::Plain, format!(", {} keys/s read", rate(keys as f64 / document.seconds)));
     }
