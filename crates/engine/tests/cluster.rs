@@ -451,7 +451,7 @@ fn run(plan: Plan, meanwhile: impl FnOnce() + Send) -> Measurement {
         measurement
     });
     assert_eq!(measurement.status, Status::Complete, "{:?}", measurement.reason);
-    assert_eq!(measurement.verify.failed + measurement.verify.stale, 0, "{:?}", measurement.verify);
+    assert_eq!(measurement.verify.failed, 0, "{:?}", measurement.verify);
     measurement
 }
 
@@ -466,6 +466,8 @@ fn assert_right(measurement: &Measurement, what: &str) {
     let (completed, failed, unsent) = account(measurement);
     assert!(completed > 1_000, "{what}: {completed}");
     assert_eq!((failed, unsent), (0, 0), "{what}: {:?}", measurement.messages);
+    // A cluster replicates behind its replies: a master that dies or hangs takes acknowledged writes with it, and no other may.
+    assert_eq!(measurement.verify.stale, 0, "{what}: {:?}", measurement.verify);
 }
 
 #[test]
@@ -502,7 +504,8 @@ fn commands_are_known_as_the_server_knows_them(node: &Node) {
         let least = arity.abs();
         // Of subcommands the second word decides, and of some a word says how many keys there are.
         let Ok(template) = Template::parse(&words(least)) else { continue };
-        if least > 1 && Template::parse(&words(least - 1)).is_ok() || name == "zrank" || name == "zrevrank" {
+        let is_unknown = least == 1 || Template::parse(&words(least - 1)).is_ok();
+        if is_unknown || name == "zrank" || name == "zrevrank" {
             continue;
         }
         known += 1;

@@ -251,7 +251,7 @@ mod tests {
             (&["--command", "GET '__key__"], "a quote in the command is not closed"),
             (&["--command", "GET '__key__", "--load"], "a quote in the command is not closed"),
             (&["--command", ""], "a command needs at least one word"),
-            (&["--command", "__kye__ x"], "and not '__kye__'"),
+            (&["--command", "__kye__ x"], "'__kye__' is no place of a command"),
             (&["--mix", "hget:1,prepend:1"], "RESP servers have no prepend"),
         ];
         for (options, words) in rows {

@@ -20,6 +20,7 @@ const VALUE_MAX_BYTES: u32 = 1_000_000;
 const NOT_BESIDE: &[&str] = &[
     "--workload",
     "--mix",
+    "--mix-order",
     "--command",
     "--popularity",
     "--multiget",

@@ -36,7 +36,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("--max-connections 4", "-c 10 --calls-per-connection 5 -n 200", "--max-connections"),
     ("--max-connections 4", "--udp -c 9 -n 400", "--max-connections"),
     ("--max-memory 200m", "-c 8 -d 100k -n 400 --server-stats=100ms", "--max-memory"),
-    ("--max-memory 500m", "-c 8 -n 4 --read-through=1ms --value-size 400m --verify", "--max-memory"),
+    ("--max-memory 200m", "-c 8 -d 100k -n 4 --read-through=1ms --verify", "--max-memory"),
     ("", "-c 8 -n 4 --user u --password-file /nonexistent --protocol binary", "--allow-file"),
 ];
 

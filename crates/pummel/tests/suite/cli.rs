@@ -223,7 +223,8 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         ("--database 1", &["'1' for '--database'", "only RESP servers"]),
         ("--protocol resp2 --database 3000000000", &["'3000000000' for '--database'", "from 0 to"]),
         ("--command PING", &["'PING' for '--command'", "--protocol resp2 or resp3"]),
-        ("--protocol resp2 --command GET", &["'GET' for '--command'", "--command NAME=COMMAND"]),
+        ("--protocol resp2 --command VERSION", &["'VERSION' for '--command'", "--command NAME=COMMAND"]),
+        ("--protocol resp2 --command GET", &["'GET' for '--command'", "GET has 2 words"]),
         ("--protocol resp2 --command PING --mix ping:1,pong:1", &["--mix", "operations are", "ping"]),
         (
             "--protocol resp2 --command PING --command INFO --mix ping:1",

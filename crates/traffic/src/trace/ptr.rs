@@ -148,7 +148,7 @@ pub(super) fn row<'a>(header: &Header, record: &[u8], key: &'a mut [u8; KEY_MAX_
 
 /// Whether rows of traces have this operation.
 pub fn is_replayed(verb: Verb) -> bool {
-    !matches!(verb, Verb::Version | Verb::Hget | Verb::Hset | Verb::Mset | Verb::Command)
+    verb != Verb::Version && !verb.is_resp_only()
 }
 
 /// A key of `len` bytes that is made from a hash: up to eleven characters of six bits, and padding behind them. Keys of fewer

@@ -28,8 +28,8 @@ pub fn fit(plan: &Plan) -> Result<(), Invalid> {
     let expected = format!("expected at most {COMMANDS_MAX} commands");
     refuse_if(plan.commands.len() > COMMANDS_MAX, Field::Commands, plan.commands.len(), expected)?;
     for (place, command) in plan.commands.iter().enumerate() {
-        name(plan, place, command)?;
         template(plan, place, command)?;
+        name(plan, place, command)?;
     }
     Ok(())
 }
