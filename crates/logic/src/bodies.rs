@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::rng::{mix, scramble};
 
-/// Bytes that are made in one step.
+/// Length of a group in bytes.
 pub const GROUP_BYTES: usize = 64;
 
 /// Bytes that are made in one step.
@@ -35,7 +35,7 @@ const GROUP_COST_BYTES: f64 = 4.0;
 #[derive(Clone, Debug)]
 pub struct Bodies {
     block: Arc<[Group; BLOCK_GROUPS]>,
-    /// Bits that random bytes have, of [`MASKS`] groups one after the other; `None` where all bytes are random.
+    /// The bits that are random, of [`MASKS`] groups one after the other, where the others are 0; `None` where all are random.
     masks: Option<Arc<[Group; MASKS]>>,
 }
 

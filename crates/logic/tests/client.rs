@@ -1180,7 +1180,8 @@ fn the_places_of_a_command_are_filled_from_the_draws_of_its_request() {
         let (data, commands) = (data(), vec![template.clone().expect("a command")]);
         let values = ValueMaker::new(&data).unwrap();
         story.maker = RequestMaker::new(RequestInputs {
-            commands: (Arc::new(commands), 1_000 * SECOND),
+            commands: Arc::new(commands),
+            epoch_ns: 1_000 * SECOND,
             ..RequestInputs::new(story.keys.clone(), values, &data, 1, RunMark::new(1))
         });
         story.maker.begin(&task.work, 1);

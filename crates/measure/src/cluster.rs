@@ -162,6 +162,7 @@ mod tests {
         assert_eq!((one.shards[0].outages[0].failed, one.shards[2].outages[0].failed), (15, 1));
         assert_eq!((one.refreshes, one.generations, one.unusable), (5, 2, 1));
     }
+
     #[test]
     fn nodes_beyond_those_with_numbers_are_left_out() {
         let nodes =

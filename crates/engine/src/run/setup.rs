@@ -178,7 +178,8 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
         rows: context.trace_run.as_ref().map(|run| Rows::new(Arc::clone(&run.places), own_clients)),
         trace: context.trace.as_ref().map(|trace| TraceShare::new(Arc::clone(trace), worker, workers)),
         recorded: context.recorded_keys.clone(),
-        commands: (context.commands.clone().unwrap_or_default(), clock::wall().saturating_sub(clock::now())),
+        commands: context.commands.clone().unwrap_or_default(),
+        epoch_ns: clock::wall().saturating_sub(clock::now()),
         ..RequestInputs::new(keys, values, &plan.data, clients, context.mark)
     })
 }

@@ -293,8 +293,8 @@ impl<C: Codec> WorkerState<C> {
     }
 }
 
-/// Sends the next parts of the waiting bytes of a connection; `values` are where long parts of values come from. Returns what the backend took and how many bytes were
-/// offered; `None` where no bytes wait.
+/// Sends the next parts of the waiting bytes of a connection; `values` are where long parts of values come from. Returns what the
+/// backend took and how many bytes were offered; `None` where no bytes wait.
 #[inline(never)]
 fn send_parts<C: Codec>(
     (id, client): (ConnId, &Client),

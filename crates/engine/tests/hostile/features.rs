@@ -3,9 +3,9 @@
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Audit, Burst, BurstStates, Changes, ChurningClients, Data, DealBy, Delete, Depth, Event,
-    EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, Login, Mix, Part, Pause,
-    Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape, ReadFrom, Replay, Route,
+    Arrivals, Audit, Burst, BurstStates, Changes, ChurningClients, Command, Data, DealBy, Delete, Depth,
+    Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, Login, Mix, Part,
+    Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape, ReadFrom, Replay, Route,
     Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Tracking, Transport,
     Until, Window, WithinSecond, Work,
 };
@@ -64,11 +64,13 @@ pub enum Feature {
     Audit,
     /// Servers send messages about changed keys, which no request asks for.
     Tracking,
+    /// Requests are commands of the user, whose replies say what was there or say nothing of it.
+    Commands,
 }
 
 impl Feature {
     /// All features in their order.
-    pub const ALL: [Feature; 24] = [
+    pub const ALL: [Feature; 25] = [
         Feature::Handshake,
         Feature::Churn,
         Feature::Windows,
@@ -93,6 +95,7 @@ impl Feature {
         Feature::Cluster,
         Feature::Audit,
         Feature::Tracking,
+        Feature::Commands,
     ];
 
     /// The name of the feature on command lines and in tables.
@@ -122,6 +125,7 @@ impl Feature {
             Feature::Cluster => "cluster",
             Feature::Audit => "audit",
             Feature::Tracking => "tracking",
+            Feature::Commands => "commands",
         }
     }
 }
@@ -137,7 +141,7 @@ pub fn pairs() -> impl Iterator<Item = Pair> {
 }
 
 /// The pairs that no Plan can express, with the reasons. [`Plan::validate`] refuses other pairs that no run has.
-const UNSAYABLE: [(Pair, &str); 20] = [
+const UNSAYABLE: [(Pair, &str); 21] = [
     ((Feature::Windows, Feature::ReadThrough), "a window stores what it gets, and knows no read-through"),
     ((Feature::Windows, Feature::Noreply), "a window waits for the answer to each set"),
     ((Feature::Windows, Feature::Dependent), "a window asks for its objects one by one"),
@@ -153,6 +157,7 @@ const UNSAYABLE: [(Pair, &str); 20] = [
     ((Feature::Trace, Feature::KeyChurn), "a trace says which keys are asked for"),
     ((Feature::Windows, Feature::Cluster), "a window speaks memcached's protocols"),
     ((Feature::Windows, Feature::Tracking), "a window speaks memcached's protocols"),
+    ((Feature::Windows, Feature::Commands), "a window speaks memcached's protocols"),
     ((Feature::Udp, Feature::Cluster), "a cluster is reached over TCP"),
     ((Feature::Noreply, Feature::Cluster), "RESP answers every request"),
     ((Feature::Windows, Feature::Audit), "a window has keys of its own"),
@@ -361,6 +366,9 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     if has(Feature::Changes) {
         change(&mut plan, &mut draws);
     }
+    if has(Feature::Commands) {
+        command(&mut plan, &mut Draws::new(seed, 11));
+    }
     change_keys(&mut plan, pair, model, &mut Draws::new(seed, 6));
     place_keys(&mut plan, &mut Draws::new(seed, 8));
     form_values(&mut plan, &mut Draws::new(seed, 10));
@@ -379,6 +387,40 @@ fn audit(plan: &mut Plan, draws: &mut Draws) {
         add("settle", Work::Pause(Pause { until_ns: 0, for_ns: 5 * MILLISECOND }), Stop::default());
     }
     add("audit", Work::Audit(Audit { depth: draws.one_of(&[1, 8]) }), time(AUDIT_NS));
+}
+
+/// Commands of the user, with places and replies of every kind.
+pub const COMMANDS: [&str; 8] = [
+    "MGET __key__",
+    "EXISTS __key__ __key__",
+    "GETRANGE __key__ 0 __int:1-9__",
+    "SET __key__ __value__:__seq__ XX",
+    "NEW.COMMAND __number:12__ __client__ __int.a:1-9__ __int.a__",
+    "LRANGE __key__ 0 -1",
+    "TTL __key__",
+    "MGET __key__ __key2__",
+];
+
+/// Drawn commands, `count` of them, with names of their own.
+pub fn commands(count: u64, draws: &mut Draws) -> Vec<Command> {
+    let mut of =
+        |number: u64| Command { name: format!("own-{number}"), template: draws.one_of(&COMMANDS).to_owned() };
+    (0..count).map(&mut of).collect()
+}
+
+/// Adds commands of the user to all mixes, some of which ask hardly anything else, and some take turns.
+fn command(plan: &mut Plan, draws: &mut Draws) {
+    plan.commands = commands(1 + draws.below(3), draws);
+    if matches!(plan.route, Route::Cluster | Route::Crc16) {
+        // Several keys of one request have one slot.
+        plan.data.key_tag = Some(1_000);
+    }
+    let (weight, in_turns) = (draws.one_of(&[2.0, 30.0]), draws.once_in(3));
+    for phase in &mut plan.phases {
+        let Work::Mix(mix) = &mut phase.work else { continue };
+        mix.ops.extend((0..plan.commands.len()).filter_map(Verb::of_command).map(|verb| (verb, weight)));
+        mix.in_turns = in_turns;
+    }
 }
 
 /// Gives the keys of some plans a hash tag, and lets some lie in chosen slots, where the plan can be run with them. All of it is drawn
@@ -556,8 +598,14 @@ fn models(pair: Pair) -> Vec<Model> {
         let mut models = vec![Model::ChurnClosed, Model::ChurnOpen];
         let others =
             [Feature::Verify, Feature::MultiGet, Feature::ReadThrough, Feature::Phases, Feature::Unstored];
-        let asks_otherwise =
-            [Feature::Dependent, Feature::KeyChurn, Feature::Events, Feature::Cluster, Feature::Tracking];
+        let asks_otherwise = [
+            Feature::Dependent,
+            Feature::KeyChurn,
+            Feature::Events,
+            Feature::Cluster,
+            Feature::Tracking,
+            Feature::Commands,
+        ];
         if !any(&others) && !any(&asks_otherwise) {
             models.push(Model::Sequence);
         }
@@ -578,7 +626,7 @@ fn models(pair: Pair) -> Vec<Model> {
         Feature::Verify,
         Feature::Unstored,
     ];
-    if !any(&mixed) && !any(&[Feature::Dependent, Feature::KeyChurn, Feature::Cluster]) {
+    if !any(&mixed) && !any(&[Feature::Dependent, Feature::KeyChurn, Feature::Cluster, Feature::Commands]) {
         models.push(Model::Replay);
     }
     models
@@ -591,7 +639,7 @@ fn protocols(pair: Pair, model: Model) -> Vec<Protocol> {
         Model::Sequence => vec![Protocol::Text],
         _ if has(Feature::Udp) => vec![Protocol::Text],
         _ if has(Feature::Tracking) => vec![Protocol::Resp3],
-        _ if has(Feature::Cluster) => vec![Protocol::Resp2, Protocol::Resp3],
+        _ if has(Feature::Cluster) || has(Feature::Commands) => vec![Protocol::Resp2, Protocol::Resp3],
         Model::Windowed => vec![Protocol::Text, Protocol::Binary],
         _ if has(Feature::Noreply) => vec![Protocol::Text, Protocol::Meta, Protocol::Binary],
         _ => vec![Protocol::Text, Protocol::Meta, Protocol::Binary, Protocol::Resp2, Protocol::Resp3],

@@ -216,6 +216,11 @@ fn tracking_alone() {
 }
 
 #[test]
+fn commands_alone() {
+    run_pairs_of(Feature::Commands);
+}
+
+#[test]
 fn pairs_with_a_trace() {
     run_pairs_of(Feature::Trace);
 }
@@ -281,11 +286,13 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Windows, Feature::Cluster),
         (Feature::Windows, Feature::Audit),
         (Feature::Windows, Feature::Tracking),
+        (Feature::Windows, Feature::Commands),
         (Feature::Tls, Feature::Udp),
         (Feature::Udp, Feature::Trace),
         (Feature::Udp, Feature::Cluster),
         (Feature::Udp, Feature::Audit),
         (Feature::Udp, Feature::Tracking),
+        (Feature::Udp, Feature::Commands),
         (Feature::Verify, Feature::Trace),
         (Feature::MultiGet, Feature::Dependent),
         (Feature::MultiGet, Feature::Trace),
@@ -294,6 +301,7 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Noreply, Feature::Cluster),
         (Feature::Noreply, Feature::Audit),
         (Feature::Noreply, Feature::Tracking),
+        (Feature::Noreply, Feature::Commands),
         (Feature::Settle, Feature::Trace),
         (Feature::Settle, Feature::Evictions),
         (Feature::Until, Feature::Changes),
@@ -306,11 +314,13 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Trace, Feature::Events),
         (Feature::Trace, Feature::Evictions),
         (Feature::Trace, Feature::Audit),
+        (Feature::Trace, Feature::Commands),
         (Feature::KeyChurn, Feature::Audit),
         (Feature::Events, Feature::Audit),
         (Feature::Evictions, Feature::Audit),
+        (Feature::Audit, Feature::Commands),
     ];
-    assert_eq!((pairs().count(), refused), (300, expected.to_vec()));
+    assert_eq!((pairs().count(), refused), (325, expected.to_vec()));
 }
 
 #[test]

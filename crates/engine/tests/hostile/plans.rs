@@ -4,30 +4,18 @@
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Burst, BurstSources, BurstStates, Changes, ChurningClients, ClientPolicy, Command, DealBy,
-    Delete, Depth, Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, KeyStyle, Late,
-    Lengths, Load, Login, Mix, Part, Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint,
-    RateShape, Replay, Replication, Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace,
-    TraceReplay, TraceTtl, Transport, Until, ValueStyle, Window, WithinSecond, Work,
+    Arrivals, Burst, BurstSources, BurstStates, Changes, ChurningClients, ClientPolicy, DealBy, Delete,
+    Depth, Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, KeyStyle, Late, Lengths,
+    Load, Login, Mix, Part, Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape,
+    Replay, Replication, Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay,
+    TraceTtl, Transport, Until, ValueStyle, Window, WithinSecond, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 use crate::faults::Mischief;
-use crate::features::{Draws, Model, Setting, form_values, place_keys};
+use crate::features::{Draws, Model, Setting, commands, form_values, place_keys};
 use crate::scenes::{self, Name};
-
-/// Commands of the user, with places and replies of every kind.
-const COMMANDS: [&str; 8] = [
-    "MGET __key__",
-    "EXISTS __key__ __key__",
-    "GETRANGE __key__ 0 __int:1-9__",
-    "SET __key__ __value__:__seq__ XX",
-    "NEW.COMMAND __number:12__ __client__ __int.a:1-9__ __int.a__",
-    "LRANGE __key__ 0 -1",
-    "TTL __key__",
-    "MGET __key__ __key2__",
-];
 
 /// Most plans that are drawn until one is valid.
 const ATTEMPTS_MAX: u64 = 2_000;
@@ -141,10 +129,7 @@ fn plan(seed: u64, draws: &mut Draws) -> Plan {
         plan.database = 3;
     }
     if draws.once_in(4) {
-        let texts: Vec<&str> = (0..draws.below(4)).map(|_| draws.one_of(&COMMANDS)).collect();
-        for (number, text) in texts.into_iter().enumerate() {
-            plan.commands.push(Command { name: format!("own-{number}"), template: text.to_owned() });
-        }
+        plan.commands = commands(draws.below(4), draws);
     }
     data(&mut plan, draws);
     groups(&mut plan, kind, draws);

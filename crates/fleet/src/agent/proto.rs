@@ -28,9 +28,9 @@ impl fmt::Debug for v2::Order {
 pub const DESCRIPTION: &[u8] = include_bytes!("../../proto/pummel.agent.v2.bin");
 
 /// The version of the protocol, which both ends must share. It is raised when an end of the previous version could not
-/// read the messages, or would store other bytes for the same plan. That includes a new form of a measurement or of a slice, which travel as JSON, since the mismatch
-/// would come to light only at the end of a run. Evidence may differ: an end leaves out the parts that it does not
-/// know.
+/// read the messages, or would store other bytes for the same plan. That includes a new form of a measurement or of a
+/// slice, which travel as JSON, since the mismatch would come to light only at the end of a run. Evidence may differ:
+/// an end leaves out the parts that it does not know.
 pub const PROTOCOL: u32 = 11;
 
 /// Why an end of another protocol or build cannot be spoken to, as the end of a sentence whose subject is that end; `None`

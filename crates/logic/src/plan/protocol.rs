@@ -56,7 +56,7 @@ pub struct ProtocolRow {
 /// alone.
 const MEMCACHED_VERBS: &[Verb] = Verb::ALL.split_at(Verb::Hget as usize).0;
 
-/// The operations of RESP servers; all commands of the user are behind the first one.
+/// The operations of RESP servers; the commands of the user stand behind the others.
 const RESP_VERBS: [Verb; 14 + COMMANDS_MAX] = {
     let mut verbs = [Verb::Command; 14 + COMMANDS_MAX];
     let own = [

@@ -264,7 +264,7 @@ impl HandshakeReader {
     }
 }
 
-/// All bytes of `out`, which a handshake has no others than.
+/// All bytes of `out`: a handshake has no long values.
 fn bytes_of(out: &Outbox) -> Vec<u8> {
     out.plain().unwrap_or_default().to_vec()
 }

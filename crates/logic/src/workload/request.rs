@@ -124,8 +124,10 @@ pub struct RequestInputs<'a> {
     pub trace: Option<TraceShare>,
     /// The keys of the recording that deletions delete in place of the records.
     pub recorded: Option<RecordedKeys>,
-    /// The commands of the user, by [`Verb::command`], and the wall clock at the run's time 0, in nanoseconds since 1970.
-    pub commands: (Arc<Vec<Template>>, Nanos),
+    /// The commands of the user, by [`Verb::command`].
+    pub commands: Arc<Vec<Template>>,
+    /// The wall clock at the run's time 0, in nanoseconds since 1970.
+    pub epoch_ns: Nanos,
 }
 
 /// Precision in which a server counts the time.
@@ -164,7 +166,8 @@ impl<'a> RequestInputs<'a> {
             rows: None,
             trace: None,
             recorded: None,
-            commands: (Arc::default(), 0),
+            commands: Arc::default(),
+            epoch_ns: 0,
         }
     }
 }
@@ -196,8 +199,8 @@ impl RequestMaker {
             },
             window: inputs.window.map(|maker| Box::new(WindowRequests::new(maker))),
             cache: inputs.cache.map(account),
-            commands: inputs.commands.0,
-            epoch_ns: inputs.commands.1,
+            commands: inputs.commands,
+            epoch_ns: inputs.epoch_ns,
         }
     }
 

@@ -100,7 +100,7 @@ fn requests_without_effect_are_told_as_memcached_counts_them() {
             text.contains(&format!("{fault} Outcomes add: 400 of 400 not stored: {all}")),
             "{protocol}: {text}"
         );
-        // Nobody knows what became of requests without a reply.
+        // What requests without a reply did is not known.
         let silent = format!("{prefix} --no-load --mix add:1 --noreply --fail-on outcomes:99%");
         let (text, _) = told(&server.name, protocol, &silent, 3);
         let unknown = "outcomes:99%: not known: no request that may store or find nothing was answered";

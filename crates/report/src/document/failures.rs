@@ -188,7 +188,7 @@ mod tests {
         let words = "25 of 200 answered requests that may store or find nothing did so".to_owned();
         assert_eq!(answer_words(&answer(&document, 124_999)), Some(words));
         assert_eq!(answer(&document, 125_000), FailOnAnswer::No);
-        // Nobody knows what became of requests without a reply.
+        // What requests without a reply did is not known.
         document.ops = [("add", of(150, "ok", 150))].into_iter().collect();
         assert_eq!(answer(&document, 0), FailOnAnswer::Unknown(Undetermined::NoneAnswered));
         document.ops = [("add", of(0, "ok", 0))].into_iter().collect();

@@ -41,7 +41,8 @@ impl OtherOutcomes {
         summary.ops.iter().filter_map(others).collect()
     }
 
-    /// The outcomes of an operation; `None` where no request was made, for reads, which have hits and misses, and for operations that always have an effect.
+    /// The outcomes of an operation; `None` where no request was made, for reads, which have hits and misses, and for
+    /// operations that always have an effect.
     fn of(name: &str, op: &OpResult, is_resp: bool) -> Option<OtherOutcomes> {
         let has_condition = Verb::ALL.iter().any(|verb| verb.name() == name && verb.has_condition());
         let count = |outcome: Outcome| op.outcomes.get(outcome.name()).copied().unwrap_or(0);

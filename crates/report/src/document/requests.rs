@@ -111,7 +111,7 @@ pub struct OpResult {
     pub hits: u64,
     /// Keys that reads did not find. A read that finds only the empty item that `--vivify` made is a miss.
     pub misses: u64,
-    /// Misses by cause, bytes of values and stores after misses; absent where misses are not told apart.
+    /// Misses by cause, bytes of values and stores after misses; absent where misses are not told apart, and of commands of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheCounts>,
     /// Ends of the interval of the share of hits; absent where nothing was read, and where it is not known how sure it is.

@@ -6,7 +6,7 @@ use pummel_measure::measurement::Measurement;
 use pummel_measure::misses;
 
 use super::evidence::{EvidenceResult, ReadingResult};
-use super::requests::{OpsResult, reads};
+use super::requests::{OpsResult, reads_records};
 
 /// Whether every miss of a run is one of a record that it had loaded, and that neither the run nor a server took away.
 pub(super) fn are_unexpected(
@@ -25,7 +25,7 @@ pub(super) fn are_unexpected(
     measures_mix && misses::are_unexpected(plan, measurement) && !readings.into_iter().any(took_some)
 }
 
-/// Keys that reads missed.
+/// Keys of records that reads missed.
 pub(super) fn missed(ops: &OpsResult) -> u64 {
-    ops.iter().filter(|(name, op)| reads(name, op)).map(|(_, op)| op.misses).sum()
+    ops.iter().filter(|(name, _)| reads_records(name)).map(|(_, op)| op.misses).sum()
 }

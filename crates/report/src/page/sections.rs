@@ -20,7 +20,7 @@ use super::words::{self, command_line, figure};
 use super::{anatomy, curve, picture_data, surroundings};
 use crate::VERSION;
 use crate::document::{
-    CacheResult, Document, FiveTimes, IntervalResult, OpResult, OpsResult, TimeFigures, reads,
+    CacheResult, Document, FiveTimes, IntervalResult, OpResult, OpsResult, TimeFigures, reads, reads_records,
 };
 use crate::numbers::{grouped, number};
 use crate::stored::PAGE_DATA;
@@ -129,7 +129,7 @@ fn requests(document: &Document) -> Markup {
 fn cache(document: &Document) -> Markup {
     let Some(all) = &document.cache else { return Markup::default() };
     let looked_up = |ops: &OpsResult, of: fn(&OpResult) -> u64| {
-        ops.iter().filter(|(name, op)| reads(name, op)).map(|(_, op)| of(op)).sum::<u64>()
+        ops.iter().filter(|(name, _)| reads_records(name)).map(|(_, op)| of(op)).sum::<u64>()
     };
     let row = |first: [String; 2], ops: &OpsResult, cache: &CacheResult| {
         let (hits, misses) = (looked_up(ops, |op| op.hits), looked_up(ops, |op| op.misses));

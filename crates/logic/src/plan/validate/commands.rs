@@ -3,6 +3,7 @@
 use super::field::Field;
 use super::invalid::{Invalid, refuse, refuse_if};
 use crate::cluster::slot_of;
+use crate::plan::command::NAME_MAX_BYTES;
 use crate::plan::{Command, Depth, Plan, Route};
 use crate::protocol::resp::template::Template;
 use crate::protocol::{COMMANDS_MAX, Verb};
@@ -36,7 +37,9 @@ pub fn fit(plan: &Plan) -> Result<(), Invalid> {
 
 fn name(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid> {
     let path = Field::CommandName.of(place);
-    let expected = "expected a small letter, then small letters, digits, _ and -, at most 32 in all";
+    let expected = format!(
+        "expected a small letter, then small letters, digits, _ and -, at most {NAME_MAX_BYTES} in all"
+    );
     refuse_if(!Command::is_name(&command.name), path, &command.name, expected)?;
     let expected =
         "expected another name: it is that of an operation already; --command NAME=COMMAND gives one";

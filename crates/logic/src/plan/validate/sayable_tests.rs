@@ -383,7 +383,7 @@ impl WithCodec for Asking<'_> {
         let values = ValueMaker::new(&plan.data).expect("values were checked");
         let mut maker = RequestMaker::new(RequestInputs {
             bare_counters: plan.protocol.is_resp(),
-            commands: (Command::templates(&plan.commands).expect("they were read").unwrap_or_default(), 0),
+            commands: Command::templates(&plan.commands).expect("they were read").unwrap_or_default(),
             ..RequestInputs::new(keys, values, &plan.data, 1, RunMark::new(7))
         });
         let mut client = Client::new(0, 0, 0, None);

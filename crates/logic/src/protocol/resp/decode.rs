@@ -95,7 +95,7 @@ impl<const VERSION: u8> Resp<VERSION> {
     fn looked_up(&mut self, asked: LookedUp, head: ValueHead) -> Meaning {
         let is_empty = matches!(head, ValueHead::Null | ValueHead::Array(0) | ValueHead::Group(0));
         let was_there = match (asked.tells, head) {
-            (Tells::Nothing, _) => !is_empty,
+            (Tells::Nothing | Tells::EachNull | Tells::EachZero, _) => !is_empty,
             (Tells::NotNothing, _) => is_empty,
             (Tells::Zero, ValueHead::Integer(number)) => number != 0,
             (Tells::NotZero, ValueHead::Integer(number)) => number == 0,

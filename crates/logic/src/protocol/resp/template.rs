@@ -46,7 +46,7 @@ const UNSUITABLE: &[(&str, Unsuitable)] = &[
     ("DISCARD", Unsuitable::Transaction),
 ];
 
-/// The words of the reason why a command cannot be measured.
+/// The reason why a command cannot be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsuitable {
     /// The command does not get one reply for each request.
@@ -246,13 +246,18 @@ impl Template {
         1 + self.fills.iter().map(Fill::draw).max().unwrap_or(0)
     }
 
-    /// Writes the content of a place, which `found` is what [`Template::wanted`] asked for. The keys of records are not written here.
+    /// Writes the content of a place from what [`Template::wanted`] asked for.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the place is the key of a record, which the maker of keys writes.
     pub fn write_fill(&self, place: usize, found: u64, out: &mut Vec<u8>) {
         use std::io::Write;
         let written = match &self.fills[place] {
             Fill::Integer(integers) => write!(out, "{}", integers.of(found)),
             Fill::Number(_, digits) => write!(out, "{found:0digits$}"),
-            Fill::Key(_) | Fill::Client | Fill::Sequence | Fill::NowMs => write!(out, "{found}"),
+            Fill::Client | Fill::Sequence | Fill::NowMs => write!(out, "{found}"),
+            Fill::Key(_) => unreachable!("keys are written by their maker"),
         };
         debug_assert!(written.is_ok(), "bytes take what is written");
     }

@@ -494,6 +494,7 @@ fn the_reply_of_a_command_says_how_much_of_what_was_asked_for_was_there() {
         ("DEL a", ":-1\r\n", of(0, 1)),
         ("MGET a b c", "*3\r\n$1\r\nx\r\n$-1\r\n$0\r\n\r\n", of(2, 3)),
         ("SMISMEMBER k a b", "*2\r\n:0\r\n:1\r\n", of(1, 2)),
+        ("GEOPOS k", "*0\r\n", of(0, 1)),
         ("GEOPOS k a b c", "*3\r\n*-1\r\n*2\r\n$1\r\n1\r\n$-1\r\n*-1\r\n", of(1, 3)),
         ("GETRANGE k 0 1", "$0\r\n\r\n", Outcome::Ok),
         ("LLEN k", "-WRONGTYPE x\r\n", Outcome::Error(Fault::Client)),
