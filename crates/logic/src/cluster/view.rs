@@ -51,6 +51,11 @@ impl RedirectCounts {
         };
         *count += 1;
     }
+
+    /// Number of replies that redirected a request or made it wait.
+    pub fn replies(&self) -> u64 {
+        self.moved + self.ask + self.tryagain + self.clusterdown + self.loading + self.readonly
+    }
 }
 
 /// A request for a new map, and the node whose reply or loss caused it, which is not to be asked.
