@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pummel_logic::plan::{Plan, Route};
+use pummel_logic::plan::Plan;
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::evidence::proc::threads_between;
@@ -162,7 +162,7 @@ impl Observer {
         let asked = asked.collect();
         // A server that is no node of a cluster would count these questions among its errors.
         let of_nodes = [Question::SlotsByKeys, Question::SlotsByCpu];
-        let mut hidden = if plan.route == Route::Crc16 { Vec::new() } else { of_nodes.to_vec() };
+        let mut hidden = if plan.route.deals_slots() { Vec::new() } else { of_nodes.to_vec() };
         if !may_have_other_keys(plan) {
             hidden.push(Question::UsualRecord);
         }

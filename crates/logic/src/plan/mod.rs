@@ -427,6 +427,11 @@ impl Route {
         !matches!(self, Route::All | Route::RoundRobin)
     }
 
+    /// Whether hash slots decide where a key lives, so that the servers are nodes of a cluster.
+    pub fn deals_slots(self) -> bool {
+        matches!(self, Route::Crc16 | Route::Cluster)
+    }
+
     /// The number of lanes of each client: one socket for each server that its requests may go to, and one for each node that
     /// may join a cluster.
     pub fn lanes(self, servers: usize) -> usize {

@@ -641,7 +641,8 @@ fn info_of_a_node(cpu_ms: u32) -> String {
 /// then those of every later one.
 fn node(answers: [[String; 2]; 2]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let name = listener.local_addr().expect("it is bound").to_string();
+    let address = listener.local_addr().expect("it is bound");
+    let (name, port) = (address.to_string(), address.port());
     let answers = Arc::new(answers);
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
@@ -651,6 +652,9 @@ fn node(answers: [[String; 2]; 2]) -> String {
                 while let Some(words) = resp_command(&mut lines) {
                     let reply = match words[0].as_str() {
                         "GET" => "$-1\r\n".to_owned(),
+                        "CLUSTER" if words[1] == "SLOTS" => {
+                            format!("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:{port}\r\n")
+                        }
                         "CLUSTER" => answers[readings.min(1)][usize::from(words[3] == "CPU-USEC")].clone(),
                         "INFO" => {
                             readings += 1;
@@ -670,19 +674,23 @@ fn node(answers: [[String; 2]; 2]) -> String {
 
 #[test]
 fn a_node_of_a_cluster_tells_which_hash_slots_took_its_time() {
-    let words =
-        "-t 300ms -c 2 --no-load --records 10 --mix get:1 --rate 200 -v --protocol resp2 --route crc16";
-    let run = |answers| read_until(&format!("run -s {} {words}", node(answers)), "server/reading");
+    let words = "-t 300ms -c 2 --no-load --records 10 --mix get:1 --rate 200 -v --protocol resp2";
+    let run = |route: &str, answers| {
+        read_until(&format!("run -s {} {words} {route}", node(answers)), "server/reading")
+    };
     let by_keys = slot_stats(&[(5, 90, Some(10)), (7, 4, Some(9_000))]);
     let first = [by_keys, slot_stats(&[(7, 4, Some(9_000)), (5, 90, Some(10))])];
     let later = [first[0].clone(), slot_stats(&[(7, 4, Some(14_000)), (5, 90, Some(10)), (9, 1, Some(3))])];
-    let (report, result) = run([first, later]);
-    let told = "hash slot 7 (4 keys) took 50 % of its main thread's CPU time or more";
-    assert!(report.contains(told), "{report}");
-    let slots = result.at("server/reading/slots").clone();
-    let of = |at: usize| (slots[at]["slot"].as_u64(), slots[at]["cpu_at_least_us"].as_f64());
-    assert_eq!((of(0), of(1)), ((Some(7), Some(5_000.0)), (Some(9), Some(3.0))), "{slots}");
-    assert_eq!((slots[2]["keys"].as_u64(), slots[2]["bytes_in"].as_u64()), (Some(90), None), "{slots}");
+    for route in ["--route crc16", "--cluster"] {
+        let (report, result) = run(route, [first.clone(), later.clone()]);
+        let told = "hash slot 7 (4 keys) took 50 % of its main thread's CPU time or more";
+        assert!(report.contains(told), "{report}");
+        let slots = result.at("server/reading/slots").clone();
+        let of = |at: usize| (slots[at]["slot"].as_u64(), slots[at]["cpu_at_least_us"].as_f64());
+        assert_eq!((of(0), of(1)), ((Some(7), Some(5_000.0)), (Some(9), Some(3.0))), "{slots}");
+        assert_eq!((slots[2]["keys"].as_u64(), slots[2]["bytes_in"].as_u64()), (Some(90), None), "{slots}");
+    }
+    let run = |answers| run("--route crc16", answers);
     // One that counts no CPU time, and one that is no node of a cluster.
     let no_metric = "-ERR Unrecognized sort metric for ORDERBY.\r\n".to_owned();
     let keys = [slot_stats(&[(5, 90, None)]), no_metric];

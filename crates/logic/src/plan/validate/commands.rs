@@ -4,7 +4,7 @@ use super::field::Field;
 use super::invalid::{Invalid, refuse, refuse_if};
 use crate::cluster::slot_of;
 use crate::plan::command::NAME_MAX_BYTES;
-use crate::plan::{Command, Depth, Plan, Route};
+use crate::plan::{Command, Depth, Plan};
 use crate::protocol::resp::template::Template;
 use crate::protocol::{COMMANDS_MAX, Verb};
 use crate::time::{MILLISECOND, typed_time};
@@ -74,8 +74,12 @@ fn template(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid>
         );
         refuse_if(least_ns > plan.timeout_ns, path, text, expected)?;
     }
-    let deals_slots = matches!(plan.route, Route::Cluster | Route::Crc16);
     let expected = "expected keys that have the slot of __key__ whatever it is, such as __key__ or {__key__}:x, where slots decide on \
                     the node; several records need --key-tag";
-    refuse_if(deals_slots && !template.keeps_slot(plan.data.key_tag.is_some(), slot_of), path, text, expected)
+    refuse_if(
+        plan.route.deals_slots() && !template.keeps_slot(plan.data.key_tag.is_some(), slot_of),
+        path,
+        text,
+        expected,
+    )
 }

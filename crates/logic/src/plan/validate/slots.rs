@@ -4,7 +4,7 @@ use super::field::Field;
 use super::invalid::{Invalid, refuse_if, within};
 use super::records::has_keys_beyond_the_load;
 use crate::client::route::crc16::SLOTS;
-use crate::plan::{Data, EventKind, KeyStyle, Mix, Plan, Route, Work};
+use crate::plan::{Data, EventKind, KeyStyle, Mix, Plan, Work};
 use crate::workload::key::Space;
 use crate::workload::mix::space_of;
 use crate::workload::slot_records::numbers_of_space;
@@ -40,7 +40,7 @@ pub fn fit(plan: &Plan) -> Result<(), Invalid> {
     if let Some(together) = plan.data.key_tag {
         made_here(plan, Field::KeyTag, &together.to_string())?;
     }
-    let deals_slots = matches!(plan.route, Route::Cluster | Route::Crc16);
+    let deals_slots = plan.route.deals_slots();
     if let Some(slots) = &slots {
         let path = Field::Slots;
         refuse_if(!deals_slots, path, slots, "it is accepted only with --cluster and with --route crc16")?;
