@@ -121,7 +121,8 @@ impl CommandRow {
         let counted = |at: i8| {
             let at = usize::from(at.unsigned_abs());
             let count = word(at).and_then(|text| std::str::from_utf8(text).ok()?.parse::<usize>().ok());
-            (at + 1..words).take(count.unwrap_or(0))
+            // Where the number of keys varies, any word behind it may be one.
+            (at + 1..words).take(count.unwrap_or(words))
         };
         match self.keys {
             KeyWords::None => Vec::new(),

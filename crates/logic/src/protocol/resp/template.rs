@@ -576,6 +576,7 @@ mod tests {
             "MGET __key__ __key2__",
             "GET __client__",
             "EVAL x 1 l",
+            "EVAL x __int:1-2__ __key__ l",
         ] {
             assert!(!keeps(text, false), "{text}");
         }
