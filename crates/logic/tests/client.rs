@@ -995,27 +995,37 @@ fn in_closed_loop_each_slot_that_was_free_before_the_end_is_a_request_that_was_d
 
 #[test]
 fn a_lane_that_is_added_in_a_phase_is_opened_and_takes_requests_beside_those_under_way() {
-    let task = Task { depth: 4, ..Task::of(Verb::Get) };
-    let mut story = Story::new(1, &task);
-    let (data, servers) = (data(), ["a:1", "b:2"].map(str::to_owned));
-    let values = ValueMaker::new(&data).unwrap();
-    story.maker = RequestMaker::new(RequestInputs {
-        router: Router::new(Route::RoundRobin, &servers),
-        ..RequestInputs::new(story.keys.clone(), values, &data, 1, RunMark::new(1))
-    });
-    story.maker.begin(&task.work, 1);
-    let first = story.asks(0, BEGIN).ticket;
-    story.clients[0].add_lane(1);
-    let wanted = story.clients[0].poll(BEGIN + US, &mut story.maker);
-    assert!(matches!(wanted, Action::Open(1)), "{wanted:?}");
-    story.clients[0].handle_opened(1, BEGIN + 20 * US);
-    let mut asked = Vec::new();
-    while let Action::Ask { lane, ticket, .. } = story.clients[0].poll(BEGIN + 21 * US, &mut story.maker) {
-        asked.push((lane, ticket.index, ticket.ready - BEGIN));
+    for is_quick in [false, true] {
+        let task = Task { depth: 4, ..Task::of(Verb::Get) };
+        let mut story = Story::new(1, &task);
+        let (data, servers) = (data(), ["a:1", "b:2"].map(str::to_owned));
+        let values = ValueMaker::new(&data).unwrap();
+        story.maker = RequestMaker::new(RequestInputs {
+            router: Router::new(Route::RoundRobin, &servers),
+            ..RequestInputs::new(story.keys.clone(), values, &data, 1, RunMark::new(1))
+        });
+        story.maker.begin(&task.work, 1);
+        let first = story.asks(0, BEGIN).ticket;
+        let (client, maker) = (&mut story.clients[0], &mut story.maker);
+        client.add_lane(1);
+        assert!(client.poll_read_over_lanes(BEGIN + US, maker).is_none(), "the lane is opened first");
+        let wanted = client.poll(BEGIN + US, maker);
+        assert!(matches!(wanted, Action::Open(1)), "{wanted:?}");
+        client.handle_opened(1, BEGIN + 20 * US);
+        let mut next = |now| match is_quick {
+            true => client.poll_read_over_lanes(now, maker).map(|(lane, _, ticket)| (lane, ticket)),
+            false => match client.poll(now, maker) {
+                Action::Ask { lane, ticket, .. } => Some((lane, ticket)),
+                _ => None,
+            },
+        };
+        let asked: Vec<_> = std::iter::from_fn(|| next(BEGIN + 21 * US))
+            .map(|(lane, ticket)| (lane, ticket.index, ticket.place, ticket.ready - BEGIN))
+            .collect();
+        assert_eq!(asked, [(1, 1, 0, 20 * US), (0, 2, 0, 0), (1, 3, 0, 20 * US)]);
+        assert_eq!(story.answer(0, Outcome::Hit, BEGIN + 30 * US, BEGIN + 30 * US).ticket, first);
+        assert_eq!(story.clients[0].outstanding(), 3);
     }
-    assert_eq!(asked, [(1, 1, 20 * US), (0, 2, 0), (1, 3, 20 * US)]);
-    assert_eq!(story.answer(0, Outcome::Hit, BEGIN + 30 * US, BEGIN + 30 * US).ticket, first);
-    assert_eq!(story.clients[0].outstanding(), 3);
 }
 
 #[test]

@@ -54,6 +54,10 @@ struct Scene {
     /// The time that the client wants to wait for.
     waits_until: Nanos,
     is_done: bool,
+    /// Whether reads are asked for on their short way first, as workers do.
+    is_quick: bool,
+    /// Number of reads that were had on the short way.
+    quick: u64,
 }
 
 fn name(node: u16) -> NodeName {
@@ -135,6 +139,8 @@ impl Scene {
             wanted: Vec::new(),
             waits_until: 0,
             is_done: false,
+            is_quick: true,
+            quick: 0,
         };
         (0..NODES).for_each(|lane| scene.open(lane));
         scene
@@ -186,6 +192,14 @@ impl Scene {
     fn poll(&mut self) {
         loop {
             let now = self.now;
+            if self.is_quick
+                && let Some((lane, op, ticket)) = self.client.poll_read_over_lanes(now, &mut self.maker)
+            {
+                let (key, slots) = keys_of(&op.keys);
+                self.sent.push_back(Sent { lane, ticket, key, slots, asking: false, at: now });
+                self.quick += 1;
+                continue;
+            }
             let (lane, ticket, (key, slots), asking) = match self.client.poll(now, &mut self.maker) {
                 Action::Ask { lane, op, ticket } => (lane, ticket, keys_of(&op.keys), false),
                 Action::AskAgain { lane, op, ticket, asking } => (lane, ticket, keys_of(&op.keys), asking),
@@ -296,6 +310,46 @@ fn a_moved_request_is_one_request_with_its_first_sending() {
     scene.answer(&second, Outcome::Hit, "");
     scene.poll();
     assert!(scene.is_done && scene.unsent == 0);
+}
+
+#[test]
+fn a_read_on_its_short_way_is_the_one_that_the_long_way_has() {
+    let place = StreamOwner { seed: 1, group: 0, phase: 1, client: 0 };
+    let open = Pace::new(&Arrivals::Constant, 20_000.0, 1).schedule(place);
+    for schedule in [None, Some(open)] {
+        let mix = Mix { ops: vec![(Verb::Get, 3.0), (Verb::Set, 1.0)], ..mix_of(Verb::Get) };
+        let limits = HopLimits { redirects: 5, timeout_ns: SECOND };
+        let mut scenes = [false, true].map(|is_quick| {
+            let mut scene = Scene::at(1_000, mix.clone(), (300, 4), limits, schedule.clone());
+            scene.is_quick = is_quick;
+            scene
+        });
+        let mut both: [Vec<_>; 2] = [Vec::new(), Vec::new()];
+        for (scene, all) in scenes.iter_mut().zip(&mut both) {
+            let mut turn = 0;
+            while !scene.is_done {
+                scene.now += MILLISECOND / 10;
+                scene.poll();
+                for sent in std::mem::take(&mut scene.sent) {
+                    turn += 1;
+                    all.push((sent.lane, sent.ticket, sent.key.clone(), sent.asking));
+                    match turn % 29 {
+                        3 => scene.moved(&sent, (turn % 4) as u16),
+                        19 => scene.refuse(&sent, "CLUSTERDOWN The cluster is down"),
+                        _ => scene.answer(&sent, Outcome::Hit, ""),
+                    }
+                }
+                if turn % 23 == 0 {
+                    scene.close(1);
+                    scene.poll();
+                    scene.open(1);
+                }
+            }
+        }
+        assert!(scenes[1].quick > 50 && scenes[0].quick == 0, "{} reads", scenes[1].quick);
+        assert_eq!(both[0], both[1]);
+        assert_eq!(scenes[0].ended, scenes[1].ended);
+    }
 }
 
 #[test]

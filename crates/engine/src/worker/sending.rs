@@ -72,7 +72,11 @@ impl<C: Codec> WorkerState<C> {
                 }
                 continue;
             }
-            match entry.client.poll(now, &mut self.maker) {
+            let action = match entry.client.poll_read_over_lanes(now, &mut self.maker) {
+                Some((lane, op, ticket)) => Action::Ask { lane, op, ticket },
+                None => entry.client.poll(now, &mut self.maker),
+            };
+            match action {
                 Action::Ask { lane, op, ticket } => {
                     let slot = self.lanes.slot_of(number, lane);
                     let waiting_bytes = self.connections[slot].session.request(&op, ticket).expect(SAYABLE);

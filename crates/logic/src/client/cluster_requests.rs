@@ -79,6 +79,12 @@ impl ClusterRequests {
         *self = ClusterRequests { on_demand: self.on_demand, ..ClusterRequests::default() };
     }
 
+    /// Whether every request has found its node, and all lanes that may be needed are open or being opened.
+    #[inline]
+    pub(super) fn is_calm(&self) -> bool {
+        self.redirected.is_empty() && self.held.is_empty() && !self.on_demand
+    }
+
     /// Lets the held requests be looked at again, after a change of lanes, of the map, or of what they wait for.
     pub(super) fn look_again(&mut self) {
         self.looked_at = 0;

@@ -213,10 +213,16 @@ impl LaneSet {
         self.count(LaneState::Opening) > 0
     }
 
+    /// Whether a lane is closed and may be opened.
+    #[inline]
+    pub(super) fn has_closed(&self) -> bool {
+        self.count(LaneState::Closed) > 0
+    }
+
     /// The first lane that is closed and may be opened.
     #[inline]
     pub(super) fn closed_lane(&self) -> Option<Lane> {
-        if self.count(LaneState::Closed) == 0 {
+        if !self.has_closed() {
             return None;
         }
         self.iter().position(|socket| socket.state == LaneState::Closed).map(|lane| lane as Lane)

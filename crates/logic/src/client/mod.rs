@@ -50,6 +50,17 @@ use crate::workload::verify::stale::Writer;
 const DRAWN: bool = false;
 const ROWS: bool = true;
 
+/// The lanes over which a client asks what is due without further questions: it has no window and no policy, and is not stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlainLanes {
+    /// There are further questions.
+    None,
+    /// The only lane.
+    Single,
+    /// One of several lanes.
+    Several,
+}
+
 /// One virtual user.
 #[derive(Debug)]
 pub struct Client {
@@ -62,8 +73,8 @@ pub struct Client {
     stopped: bool,
     /// The client has said that it has nothing more to do in this phase.
     retired: bool,
-    /// The client has one lane, no window and no policy, and is not stopped: it asks what is due without further questions.
-    is_plain: bool,
+    /// The lanes over which the client asks what is due without further questions.
+    plain_lanes: PlainLanes,
 }
 
 impl Client {
@@ -78,16 +89,18 @@ impl Client {
             repeated: 0,
             stopped: false,
             retired: false,
-            is_plain: true,
+            plain_lanes: PlainLanes::Single,
         }
     }
 
     /// Notes whether the client asks what is due without further questions, after a change of what decides that.
     fn note_plain(&mut self) {
-        self.is_plain = self.lanes.is_single()
-            && self.source.window.is_none()
-            && self.source.policy.is_none()
-            && !self.stopped;
+        let is_plain = self.source.window.is_none() && self.source.policy.is_none() && !self.stopped;
+        self.plain_lanes = match self.lanes.is_single() {
+            _ if !is_plain => PlainLanes::None,
+            true => PlainLanes::Single,
+            false => PlainLanes::Several,
+        };
     }
 
     /// Begins a phase. In closed loop there is no schedule.
@@ -125,6 +138,33 @@ impl Client {
         self.source.draws.set_check_state(&mut ticket, maker);
         let expiry_bits = self.source.expiry_bits(verb, index, maker);
         Some((maker.read_made(verb, key, expiry_bits), ticket))
+    }
+
+    /// Returns the next request and its lane, as [`Client::poll_read`] does for a client with one lane, if the lane is one of several
+    /// that is open, and no lane is to be opened first.
+    #[inline]
+    pub fn poll_read_over_lanes<'a>(
+        &mut self,
+        now: Nanos,
+        maker: &'a mut RequestMaker,
+    ) -> Option<(Lane, Op<'a>, Ticket)> {
+        if self.plain_lanes != PlainLanes::Several || self.lanes.has_closed() || self.under_way.has_parted() {
+            return None;
+        }
+        let (due, ready) = self.next_arrival(now)?;
+        let index = self.source.issued;
+        let verb = maker.task.verb_of_one(self.source.draws.op.draw(index))?;
+        let key = self.source.read_key(index, 0, maker);
+        let mut ticket = Ticket { due, ready, index, key, ..Ticket::of(verb) };
+        self.source.draws.set_check_state(&mut ticket, maker);
+        let expiry_bits = self.source.expiry_bits(verb, index, maker);
+        let turn = self.source.number() + index;
+        let (lane, slot, op) = maker.read_placed(verb, key, expiry_bits, turn)?;
+        let LaneState::Open(opened) = self.lanes.get(lane).state else { return None };
+        (ticket.place, ticket.ready) = (slot, ready.max(opened));
+        self.source.step();
+        self.under_way.slots.take();
+        Some((lane, op, ticket))
     }
 
     /// Returns what the client wants now. The worker calls it again until the client wants to wait or is done.
@@ -258,7 +298,7 @@ impl Client {
     pub fn stop(&mut self, now: Nanos) {
         self.source.assignment.end = self.source.assignment.end.min(now);
         self.stopped = true;
-        self.is_plain = false;
+        self.plain_lanes = PlainLanes::None;
     }
 
     /// Lets the phase of the client end at `end`, unless it ends before that. The worker has to poll the client afterwards.
@@ -421,10 +461,18 @@ impl Client {
     /// This is the most frequent answer of [`Client::next`], on a shorter way.
     #[inline(always)]
     fn plain_arrival(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
-        if !self.is_plain {
+        if self.plain_lanes != PlainLanes::Single {
             return None;
         }
         let LaneState::Open(opened) = self.lanes.first_state() else { return None };
+        let (due, ready) = self.next_arrival(now)?;
+        Some((due, ready.max(opened)))
+    }
+
+    /// When the next request of the schedule is due and ready, over whatever lane, if it is to be asked now and no other request is to be
+    /// asked first.
+    #[inline(always)]
+    fn next_arrival(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
         if !self.under_way.waiting.is_empty() || !self.under_way.slots.is_free() {
             return None;
         }
@@ -433,7 +481,7 @@ impl Client {
         let is_due = due <= now
             && due < self.source.assignment.end
             && self.source.issued < self.source.assignment.requests;
-        is_due.then(|| (due, due.max(since).max(opened)))
+        is_due.then(|| (due, due.max(since)))
     }
 
     /// The next request that is due by itself. The arrival of a row that is not known yet wakes its client.

@@ -53,6 +53,15 @@ impl UnderWay {
         self.splits.as_ref().is_some_and(|splits| !splits.parked.is_empty())
     }
 
+    /// Whether a request is being asked in parts, or one of a cluster has not found its node.
+    #[inline]
+    pub(super) fn has_parted(&self) -> bool {
+        let of_lanes = |splits: &Splits| {
+            !splits.parked.is_empty() || splits.cluster.as_ref().is_some_and(|cluster| !cluster.is_calm())
+        };
+        self.splits.as_deref().is_some_and(of_lanes)
+    }
+
     /// Takes in the end of a part of a request, and what it counts of the cache. Returns the whole request when the part was its
     /// last; its slot is free then.
     ///

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::client::route::{Place, Router};
+use crate::client::route::{Lane, Place, Router};
 use crate::cluster::view::ClusterView;
 use crate::connection::outbox::Sources;
 use crate::plan::{Data, Fill, Work};
@@ -556,6 +556,24 @@ impl RequestMaker {
         let key_is_sure = self.records.keys_are_text;
         let key = self.records.keys.key(index, &mut self.buffer.key);
         Op { expiry_s, meta, key_is_sure, ..Op::new(verb, key) }
+    }
+
+    /// A read of one key that is made from its index, at its client's turn `turn`, with the lane that it takes and the slot of its key in a
+    /// cluster (0 elsewhere); `None` where no node is known, or not the owner of the slot alone is asked.
+    #[inline(always)]
+    pub(crate) fn read_placed(
+        &mut self,
+        verb: Verb,
+        index: u64,
+        expiry_bits: u64,
+        turn: u64,
+    ) -> Option<(Lane, Place, Op<'_>)> {
+        let expiry_s = self.records.expiry_of(verb, expiry_bits);
+        let meta = if self.task.asks_meta { self.task.meta() } else { MetaAsk::default() };
+        let key_is_sure = self.records.keys_are_text;
+        let key = self.records.keys.key(index, &mut self.buffer.key);
+        let (lane, slot) = self.routing.lane_and_slot(turn, key)?;
+        Some((lane, slot, Op { expiry_s, meta, key_is_sure, ..Op::new(verb, key) }))
     }
 
     /// A read of the keys that were added.

@@ -29,6 +29,18 @@ impl Routing {
         self.router.place_of(turn, key)
     }
 
+    /// The lane of a read of this key, which is its client's turn `turn`, and the slot of the key in a cluster (0 elsewhere); `None` where
+    /// no node is known, or replicas are asked too.
+    #[inline]
+    pub(super) fn lane_and_slot(&self, turn: u64, key: &[u8]) -> Option<(Lane, Place)> {
+        let place = self.router.place_of(turn, key);
+        match &self.cluster {
+            None => Some((place, 0)),
+            Some(view) if view.reads.leaves_masters() => None,
+            Some(view) => Some((view.owner_of(place)?, place)),
+        }
+    }
+
     /// The number of request `index` of client `number` among the requests of all clients that load, where any client may
     /// store any record.
     #[inline]
