@@ -17,6 +17,7 @@ mod next;
 mod requests;
 pub mod route;
 mod rows;
+mod sequences;
 mod slots;
 mod source;
 mod split;
@@ -62,7 +63,8 @@ pub struct Client {
     stopped: bool,
     /// The client has said that it has nothing more to do in this phase.
     retired: bool,
-    /// The client has one lane, no window and no policy, and is not stopped: it asks what is due without further questions.
+    /// The client has one lane, no window and no policy, is not stopped, and has no sequence that is to go on: it asks what is due
+    /// without further questions.
     is_plain: bool,
 }
 
@@ -87,7 +89,8 @@ impl Client {
         self.is_plain = self.lanes.is_single()
             && self.source.window.is_none()
             && self.source.policy.is_none()
-            && !self.stopped;
+            && !self.stopped
+            && !self.under_way.is_pending();
     }
 
     /// Begins a phase. In closed loop there is no schedule.
@@ -156,8 +159,13 @@ impl Client {
     /// Returns what a client wants whose next request is not due, or does not come by itself over its only lane.
     #[inline(never)]
     fn poll_next<'a, const KIND: bool>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        if self.under_way.is_splitting() {
-            return self.ask_part(maker);
+        if self.under_way.splits.is_some() {
+            if self.under_way.is_splitting() {
+                return self.ask_part(maker);
+            }
+            if self.under_way.is_pending() {
+                return self.ask_on(now, maker);
+            }
         }
         match self.next::<KIND>(now, maker) {
             Next::Open(lane) => self.open(lane),
@@ -242,6 +250,7 @@ impl Client {
     /// Takes in that the lane is closed; with `again`, the client may open it again.
     pub fn handle_closed(&mut self, lane: Lane, again: bool, maker: &mut RequestMaker) {
         maker.checks.witness.clear();
+        self.cut_off_sequences(lane);
         let socket = self.lanes.get_mut(lane);
         socket.down = socket.state == LaneState::Opening;
         let mut next = if again { LaneState::Closed } else { LaneState::Lost };
