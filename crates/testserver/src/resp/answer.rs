@@ -3,6 +3,7 @@
 use super::call::{Call, TOO_LARGE, error};
 use super::command;
 use super::request::{Request, RespRequest};
+use super::transaction;
 use crate::context::Context;
 use crate::contract::ASKED_FOR_ERROR;
 use crate::owed::ReplyBuffer;
@@ -11,7 +12,7 @@ const SHUT_OUT: &str = "NOAUTH Authentication required.";
 
 /// Carries out `request` and writes its reply.
 pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
-    let is_asking = std::mem::take(&mut context.session.is_asking);
+    let is_asking = std::mem::take(&mut context.session.is_asking) || context.session.transaction.is_asking();
     let words = match request.0 {
         RespRequest::Words(words) => words,
         RespRequest::TooLong => return error(TOO_LARGE, reply),
@@ -22,11 +23,13 @@ pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &m
     };
     let name = words.key(0);
     let Some((place, command)) = command::find(name) else {
+        context.session.transaction.spoil();
         let name = String::from_utf8_lossy(&name[..name.len().min(128)]);
         let shown: String = name.chars().filter(|letter| !letter.is_control()).collect();
         return error(&format!("ERR unknown command '{shown}', with args beginning with: "), reply);
     };
     if !command.takes(words.count()) {
+        context.session.transaction.spoil();
         let words = format!("ERR wrong number of arguments for '{}' command", command.name);
         return error(&words, reply);
     }
@@ -38,11 +41,20 @@ pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &m
         let is_present = |key: &[u8]| store.peek(key, now).is_some();
         let reads = context.session.is_readonly && command.reads();
         if let Some(refusal) = cluster.refusal(node, command.keys(words), (is_asking, reads), is_present) {
+            context.session.transaction.spoil();
             return error(&refusal, reply);
         }
     }
+    if context.session.transaction.queue(command.name, words) {
+        return reply.push(b"+QUEUED\r\n");
+    }
     context.calls.count(place, command.name);
-    (command.run)(&mut Call { words, context, reply });
+    let mut call = Call { words, context, reply };
+    match command.name {
+        // ASKING before MULTI is for all of the transaction.
+        "multi" => transaction::multi(&mut call, is_asking),
+        _ => (command.run)(&mut call),
+    }
 }
 
 /// Writes the answer to a request that was chosen to fail. Its first word shows that the server is at fault.

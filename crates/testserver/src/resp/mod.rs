@@ -10,6 +10,8 @@ mod hashes;
 mod keys;
 mod request;
 mod strings;
+mod transaction;
 
 pub(super) use self::answer::{answer, fail, verb};
 pub(super) use self::request::{Parser, Request};
+pub(super) use self::transaction::Transaction;

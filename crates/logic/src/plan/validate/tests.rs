@@ -301,6 +301,25 @@ fn what_is_wrong_is_named_by_its_path() {
             mix_of(plan).popularity = Popularity::Zipf { exponent: f64::NAN };
         }),
         (mixed(), "phases[1].work.mix.multiget", |plan| mix_of(plan).multiget = 1_001),
+        (of_resp(), "commands[0].template", |plan| {
+            plan.commands = vec![Command::unnamed("MULTI ; INCR __key__")];
+        }),
+        (of_resp(), "commands[0].template", |plan| {
+            plan.commands = vec![Command::unnamed("MULTI ; INCR __key__ ;; EXEC")];
+            plan.groups[0].depth = Depth::Limit(2);
+        }),
+        (of_resp(), "commands[0].template", |plan| {
+            plan.commands = vec![Command::unnamed("WATCH __key__ ; DEL __key__ ; MULTI ; EXEC")];
+            plan.route = Route::Cluster;
+        }),
+        (of_resp(), "commands[0].template", |plan| {
+            plan.commands = vec![Command::unnamed("GET __key__ ; GET other")];
+            plan.route = Route::Crc16;
+        }),
+        (of_resp(), "commands[0].template", |plan| {
+            plan.commands = vec![Command::unnamed("BLPOP __key__ 0.5 ; BLPOP __key__ 0.5")];
+            plan.timeout_ns = SECOND;
+        }),
         (of_resp(), "data.expiry_s", |plan| {
             (plan.commands, plan.data.style.field_bytes) = (Vec::new(), Some(4));
             *mix_of(plan) = Mix::of(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]);
