@@ -429,7 +429,9 @@ impl Client {
             let is_late = now >= redirected.ticket.due.saturating_add(timeout_ns);
             match lane.filter(|&lane| self.lanes.is_open(lane) && !self.under_way.is_behind(at, lane)) {
                 // It was not redirected: the rest of what is under way.
-                Some(lane) if redirected.is_bound() || redirected.hops.attempts() == 0 => return Some(Step::Again(at, lane)),
+                Some(lane) if redirected.is_bound() || redirected.hops.attempts() == 0 => {
+                    return Some(Step::Again(at, lane));
+                }
                 _ if self.stopped => return Some(Step::Failed(at)),
                 Some(lane) => return Some(Step::Again(at, lane)),
                 None if is_late || is_given_up() => return Some(Step::Failed(at)),

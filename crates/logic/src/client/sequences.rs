@@ -64,8 +64,13 @@ impl SequenceRest {
         }
         self.left &= !self.sending.commands;
         self.is_bound = !self.sending.is_unwatching && self.left != 0 && sequence.goes_on(self.left);
+        // Of what failed before its transaction began, only what the connection watches is left.
+        let is_begun = self.failure.is_none() || sequence.is_in_transaction(self.left);
+        let watches = |commands| sequence.watches_before(self.left, commands);
+        let is_watching = self.is_bound && self.failure.is_some_and(|(_, commands)| watches(commands));
+        self.is_bound &= is_begun || is_watching;
         match self.failure {
-            Some(_) if self.is_bound && !sequence.is_in_transaction(self.left) => {
+            Some(_) if is_watching => {
                 self.sending = Sending { is_unwatching: true, ..Sending::default() };
                 SequenceStep::GoesOn
             }

@@ -185,7 +185,7 @@ type Change = fn(&mut Plan);
 
 #[test]
 fn what_is_wrong_is_named_by_its_path() {
-    let rows: [(Plan, &str, Change); 75] = [
+    let rows: [(Plan, &str, Change); 80] = [
         (mixed(), "schema", |plan| plan.schema = 2),
         (mixed(), "servers", |plan| plan.servers.clear()),
         (mixed(), "servers[1]", |plan| plan.servers.push("a".to_owned())),

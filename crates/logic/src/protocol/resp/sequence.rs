@@ -206,6 +206,16 @@ impl Sequence {
         first.is_some_and(|first| matches!(first.role, Role::Queued | Role::Exec | Role::Discard))
     }
 
+    /// Whether a connection watches keys before these commands, the first of which goes on with a transaction. `failed` were not carried
+    /// out.
+    pub fn watches_before(&self, commands: CommandSet, failed: CommandSet) -> bool {
+        let first = self.commands.get(commands.trailing_zeros() as usize);
+        let watches =
+            |number: &usize| self.commands[*number].role == Role::Watch && failed >> number & 1 == 0;
+        !self.is_in_transaction(commands)
+            && first.is_some_and(|first| numbers(first.unit).any(|number| watches(&number)))
+    }
+
     /// The commands of the first part.
     pub(super) fn first_part(&self) -> CommandSet {
         self.next(self.all(), 0).commands
@@ -247,6 +257,8 @@ mod tests {
         assert_eq!(divided.units_of(0b1001), 0b1_1111);
         assert!(divided.is_divided() && divided.divides_transaction());
         assert!(divided.goes_on(0b1_1100) && !divided.goes_on(0b1_1111) && !divided.goes_on(0b10_0000));
+        assert!(divided.watches_before(0b1_1100, 0b10) && !divided.watches_before(0b1_1100, 1));
+        assert!(!divided.watches_before(0b1_1000, 0));
         assert!(divided.is_in_transaction(0b1_1000) && !divided.is_in_transaction(0b1_1100));
         let plain = sequence("SET a 1 ;; GET a");
         assert!(plain.is_divided() && !plain.divides_transaction());
