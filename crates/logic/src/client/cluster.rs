@@ -6,7 +6,8 @@
 use super::cluster_requests::{ClusterRequests, HELD_MAX, Held, Redirected};
 use super::lane_set::{LaneState, Passage};
 use super::next::{Next, NextRequest};
-use super::sequences::{SequenceRest, SequenceStep, first_ticket};
+use super::sequence_rest::{SequenceRest, SequenceStep};
+use super::sequences::first_ticket;
 use super::source::Source;
 use super::split::WholeAnswer;
 use super::{Action, Client, DRAWN, Lane, ROWS};

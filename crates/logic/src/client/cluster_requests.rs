@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::next::NextRequest;
-use super::sequences::SequenceRest;
+use super::sequence_rest::SequenceRest;
 use crate::client::route::Lane;
 use crate::cluster::hops::Hops;
 use crate::connection::inflight::Ticket;

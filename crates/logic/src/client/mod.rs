@@ -17,6 +17,7 @@ mod next;
 mod requests;
 pub mod route;
 mod rows;
+mod sequence_rest;
 mod sequences;
 mod slots;
 mod source;

@@ -2,6 +2,7 @@
 
 use super::call::{Call, TOO_LARGE, error};
 use super::command;
+use super::queue::{Queue, Transaction};
 use super::request::{Request, RespRequest};
 use super::transaction;
 use crate::context::Context;
@@ -45,7 +46,7 @@ pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &m
             return error(&refusal, reply);
         }
     }
-    if context.session.transaction.queue(command.name, words) {
+    if context.session.transaction.keep(command.name, words) {
         return reply.push(b"+QUEUED\r\n");
     }
     context.calls.count(place, command.name);
@@ -53,7 +54,35 @@ pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &m
     match command.name {
         // ASKING before MULTI is for all of the transaction.
         "multi" => transaction::multi(&mut call, is_asking),
+        "exec" if call.context.session.transaction.queue.is_some() => exec(&mut call),
         _ => (command.run)(&mut call),
+    }
+}
+
+/// Carries out a transaction.
+fn exec(call: &mut Call<'_, '_, '_>) {
+    let Transaction { watched, queue } = std::mem::take(&mut call.context.session.transaction);
+    let Queue { commands, is_bad, is_asking } = queue.unwrap_or_default();
+    if is_bad {
+        return call.error("EXECABORT Transaction discarded because of previous errors.");
+    }
+    let named = || commands.iter().filter_map(|words| Some((words, command::find(words.keys().key(0))?)));
+    if let Some(cluster) = call.context.cluster {
+        let keys: Vec<&[u8]> = named().flat_map(|(words, (_, known))| known.keys(words.keys())).collect();
+        let reads = call.context.session.is_readonly && named().all(|(_, (_, known))| known.reads());
+        let (node, now, store) = (call.context.session.node, call.context.now, &mut *call.context.store);
+        let is_present = |key: &[u8]| store.peek(key, now).is_some();
+        if let Some(refusal) = cluster.refusal(node, keys.into_iter(), (is_asking, reads), is_present) {
+            return call.error(&refusal);
+        }
+    }
+    if watched.iter().any(|(key, version)| transaction::version_of(call, key) != *version) {
+        return call.reply.push(if call.context.session.resp3 { b"_\r\n" } else { b"*-1\r\n" });
+    }
+    call.head(b'*', commands.len());
+    for (words, (place, known)) in named() {
+        call.context.calls.count(place, known.name);
+        (known.run)(&mut Call { words: words.keys(), context: call.context, reply: call.reply });
     }
 }
 

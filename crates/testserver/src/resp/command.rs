@@ -54,7 +54,7 @@ const COMMANDS: &[RespCommand] = &[
     command("del", -2, All, keys::del),
     command("discard", 1, None, transaction::discard),
     command("echo", 2, None, connection::echo),
-    command("exec", 1, None, transaction::exec),
+    command("exec", 1, None, transaction::exec_alone),
     command("exists", -2, All, keys::exists),
     command("expire", -3, First, |call| keys::expire(call, SECOND, false)),
     command("expireat", -3, First, |call| keys::expire(call, SECOND, true)),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::command_table::Tells;
+use super::sequence::{Sending, Sequence};
 use super::sequence_replies::SequenceReplies;
 use crate::protocol::{Fault, Keys, lines};
 
@@ -113,6 +114,21 @@ impl UncommonReplies {
         self.reads
             .front()
             .map_or(&[], |read| Keys::Many { bytes: &read.bytes, ends: &read.ends }.key(self.passed))
+    }
+
+    /// Expects the replies to these commands of a sequence.
+    pub(super) fn ask_sequence(&mut self, sequence: &Sequence, sending: Sending) {
+        let mut replies = self.spare_sequence.take().unwrap_or_default();
+        replies.expect(sequence, sending);
+        self.sequences.push_back(replies);
+    }
+
+    /// Takes in that the oldest sequence was answered. The words of its error are those of the reply.
+    pub(super) fn answer_sequence(&mut self) {
+        if let Some(mut replies) = self.sequences.pop_front() {
+            std::mem::swap(&mut self.words, &mut replies.words);
+            self.spare_sequence = Some(replies);
+        }
     }
 
     /// Takes in an error in the replies to the oldest sequence, or that of a value in the list of `EXEC` (`is_in_list`).

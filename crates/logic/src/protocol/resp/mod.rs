@@ -18,7 +18,7 @@ use std::sync::Arc;
 use self::asked::{ExpectedReply, UncommonReplies};
 use self::encode::{encode_many, encode_other, push_bulk, push_field, push_set};
 use self::sequence::Sending;
-use self::template::{Template, push_pieces};
+use self::template::Template;
 use super::lines::Lines;
 use super::sized_value::{ValuePart, ValuePosition};
 use super::{Codec, Expect, Fault, Keys, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag, Verb};
@@ -254,7 +254,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         let template = template.ok_or(Refused("a command needs a template that says what it is"))?;
         template.check(op)?;
         let Some(sequence) = template.sequence() else {
-            template.push(op, out);
+            template.push(0, op, out);
             return Ok(template.looked_up().map_or(ExpectedReply::Any, ExpectedReply::LookedUp));
         };
         let mut sending = Sending::from_bits(op.cas);
@@ -269,7 +269,7 @@ impl<const VERSION: u8> Resp<VERSION> {
             if sending.is_asking && sequence.takes_asking(number) {
                 out.push(ASKING);
             }
-            push_pieces(&sequence.commands[number].pieces, op, out);
+            template.push(number, op, out);
         }
         self.uncommon.get_or_insert_default().ask_sequence(sequence, sending);
         Ok(ExpectedReply::Sequence)

@@ -1,7 +1,5 @@
 //! Sequences of commands in one template: their transactions, the parts between which they wait, and which commands go out at once.
 
-use super::template::Piece;
-
 /// Most commands of a sequence.
 pub const SEQUENCE_MAX: usize = 32;
 
@@ -57,10 +55,8 @@ impl TransactionFault {
 }
 
 /// A command of a sequence.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SequenceCommand {
-    /// The words, as they are on the wire.
-    pub(super) pieces: Vec<Piece>,
     pub(super) role: Role,
     /// Number of the part, which is sent when all replies to the part before have come.
     pub(super) part: usize,
@@ -153,7 +149,7 @@ pub(super) fn roles(names: &[&[u8]]) -> Result<Vec<(Role, CommandSet)>, Transact
 }
 
 impl Sequence {
-    /// All commands.
+    /// The set of all commands.
     pub fn all(&self) -> CommandSet {
         CommandSet::MAX >> (SEQUENCE_MAX - self.commands.len())
     }

@@ -1,8 +1,7 @@
 //! The replies to the commands of a sequence, of which one answer is made.
 
-use super::asked::UncommonReplies;
 use super::reply::ValueHead;
-use super::sequence::{CommandSet, Role, Sending, Sequence};
+use super::sequence::{CommandSet, Role, Sending, Sequence, SequenceCommand, numbers};
 use crate::protocol::{Fault, Outcome};
 
 /// A command whose reply is expected, with what its sequence knows of it.
@@ -24,7 +23,7 @@ pub(super) struct SequenceReplies {
     /// The fault that the sequence ends with; `None` without an error.
     fault: Option<Fault>,
     /// The server's words for it.
-    words: Vec<u8>,
+    pub(super) words: Vec<u8>,
     /// The commands that a node of a cluster did not carry out.
     redirected: CommandSet,
     /// An error says that the sequence is not to be repeated.
@@ -45,9 +44,8 @@ impl SequenceReplies {
         let (mut expected, mut words) = (std::mem::take(&mut self.expected), std::mem::take(&mut self.words));
         expected.clear();
         words.clear();
-        expected.extend(super::sequence::numbers(sending.commands).filter_map(|number| {
-            let &super::sequence::SequenceCommand { role, unit, has_keys, .. } =
-                sequence.commands.get(number)?;
+        expected.extend(numbers(sending.commands).filter_map(|number| {
+            let &SequenceCommand { role, unit, has_keys, .. } = sequence.commands.get(number)?;
             let is_asking = sending.is_asking && sequence.takes_asking(number);
             Some(ExpectedCommand { number: number as u8, role, unit, has_keys, is_asking })
         }));
@@ -132,23 +130,6 @@ impl SequenceReplies {
     fn turn_to(&mut self, next: ExpectedCommand) {
         if self.unit != next.unit {
             (self.unit, self.has_failed, self.is_served) = (next.unit, false, false);
-        }
-    }
-}
-
-impl UncommonReplies {
-    /// Expects the replies to these commands of a sequence.
-    pub(super) fn ask_sequence(&mut self, sequence: &Sequence, sending: Sending) {
-        let mut replies = self.spare_sequence.take().unwrap_or_default();
-        replies.expect(sequence, sending);
-        self.sequences.push_back(replies);
-    }
-
-    /// Takes in that the oldest sequence was answered. The words of its error are those of the reply.
-    pub(super) fn answer_sequence(&mut self) {
-        if let Some(mut replies) = self.sequences.pop_front() {
-            std::mem::swap(&mut self.words, &mut replies.words);
-            self.spare_sequence = Some(replies);
         }
     }
 }

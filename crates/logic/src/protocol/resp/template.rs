@@ -72,8 +72,8 @@ const WAIT_MARK: &str = ";;";
 /// A command or a sequence of them, ready to be written for any request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
-    /// The words of a single command, as they are on the wire.
-    pieces: Vec<Piece>,
+    /// The words of each command, as they are on the wire.
+    pieces: Vec<Vec<Piece>>,
     /// The commands, where there are several.
     sequence: Option<Sequence>,
     /// The fills of the places beside the record's key, number and value.
@@ -99,7 +99,7 @@ struct ReadCommand {
 
 /// A piece of a command.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Piece {
+enum Piece {
     /// Bytes of the protocol that are the same in every request.
     Fixed(Vec<u8>),
     /// A word that is one place and nothing else.
@@ -220,7 +220,7 @@ impl Template {
         let names: Vec<&[u8]> = commands.iter().map(|command| &command.name[..]).collect();
         let roles = sequence::roles(&names).map_err(TemplateError::Transaction)?;
         let mut template = Template {
-            pieces: Vec::new(),
+            pieces: commands.iter().map(|command| pieces_of(&command.words)).collect(),
             sequence: None,
             reads: commands
                 .iter()
@@ -239,10 +239,8 @@ impl Template {
         }
         if let [command] = &commands[..] {
             template.looked_up = command.looked_up();
-            template.pieces = pieces_of(&command.words);
         } else {
             let of = |((command, part), (role, unit)): ((ReadCommand, usize), _)| SequenceCommand {
-                pieces: pieces_of(&command.words),
                 has_keys: !command.keys.is_empty(),
                 reads: command.reads(),
                 role,
@@ -336,9 +334,19 @@ impl Template {
         }
     }
 
-    /// Writes a single command for a request that was checked.
-    pub(super) fn push(&self, op: &Op<'_>, out: &mut Outbox) {
-        push_pieces(&self.pieces, op, out);
+    /// Writes the command of this number for a request that was checked.
+    pub(super) fn push(&self, number: usize, op: &Op<'_>, out: &mut Outbox) {
+        for piece in self.pieces.get(number).into_iter().flatten() {
+            match piece {
+                Piece::Fixed(bytes) => out.push(bytes),
+                Piece::Place(Part::Key) => push_bulk(out, op.keys.key(0)),
+                Piece::Place(Part::Number) => push_bulk_number(out, op.delta),
+                Piece::Place(Part::Value) => super::encode::push_value(out, &op.value),
+                Piece::Place(Part::Fill(at)) => push_bulk(out, op.keys.key(1 + at)),
+                Piece::Place(Part::Text(text)) => push_bulk(out, text),
+                Piece::Word(parts) => push_word(parts, op, out),
+            }
+        }
     }
 }
 
@@ -385,21 +393,6 @@ impl ReadCommand {
 
     fn waits_ns(&self) -> Result<Option<Nanos>, TemplateError> {
         self.row.map_or(Ok(None), |row| waits_ns(row, &self.words))
-    }
-}
-
-/// Writes a command for a request.
-pub(super) fn push_pieces(pieces: &[Piece], op: &Op<'_>, out: &mut Outbox) {
-    for piece in pieces {
-        match piece {
-            Piece::Fixed(bytes) => out.push(bytes),
-            Piece::Place(Part::Key) => push_bulk(out, op.keys.key(0)),
-            Piece::Place(Part::Number) => push_bulk_number(out, op.delta),
-            Piece::Place(Part::Value) => super::encode::push_value(out, &op.value),
-            Piece::Place(Part::Fill(at)) => push_bulk(out, op.keys.key(1 + at)),
-            Piece::Place(Part::Text(text)) => push_bulk(out, text),
-            Piece::Word(parts) => push_word(parts, op, out),
-        }
     }
 }
 
@@ -526,10 +519,7 @@ mod tests {
         let mut out = Outbox::default();
         let template = Template::parse(text)?;
         template.check(&op).expect("one key");
-        match template.sequence() {
-            None => template.push(&op, &mut out),
-            Some(all) => all.commands.iter().for_each(|command| push_pieces(&command.pieces, &op, &mut out)),
-        }
+        (0..template.pieces.len()).for_each(|number| template.push(number, &op, &mut out));
         Ok(String::from_utf8(sent(&out)).expect("these tests write ASCII"))
     }
 
@@ -598,7 +588,7 @@ mod tests {
             let mut out = Outbox::default();
             let template = Template::parse("ECHO <__number__>").expect("a command");
             let op = Op { delta, ..Op::new(Verb::Command, b"key") };
-            template.push(&op, &mut out);
+            template.push(0, &op, &mut out);
             let wire = format!("*2\r\n$4\r\nECHO\r\n${}\r\n<{digits}>\r\n", digits.len() + 2);
             assert_eq!(sent(&out), wire.as_bytes());
         }
@@ -735,7 +725,7 @@ mod tests {
         let op = Op { keys: Keys::Many { bytes: &bytes, ends: &ends }, ..Op::new(Verb::Command, b"") };
         let mut out = Outbox::default();
         assert_eq!(template.check(&op), Ok(()));
-        template.push(&op, &mut out);
+        template.push(0, &op, &mut out);
         assert_eq!(sent(&out), b"*4\r\n$4\r\nZADD\r\n$3\r\nkey\r\n$2\r\n19\r\n$9\r\nm:0007:42\r\n");
         assert!(template.check(&Op::new(Verb::Command, b"key")).is_err());
     }
