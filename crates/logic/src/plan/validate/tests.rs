@@ -310,7 +310,8 @@ fn what_is_wrong_is_named_by_its_path() {
         }),
         (of_resp(), "commands[0].template", |plan| {
             plan.commands = vec![Command::unnamed("WATCH __key__ ; DEL __key__ ; MULTI ; EXEC")];
-            plan.route = Route::Cluster;
+            (plan.route, plan.reconnect, plan.database) = (Route::Cluster, true, 0);
+            *mix_of(plan) = Mix::of(&[(Verb::Command, 1.0)]);
         }),
         (of_resp(), "commands[0].template", |plan| {
             plan.commands = vec![Command::unnamed("GET __key__ ; GET other")];
