@@ -14,6 +14,7 @@ use pummel_logic::bodies::Bodies;
 use pummel_logic::connection::outbox::Outbox;
 use pummel_logic::protocol::handshake::{Credentials, Handshake, HandshakeProgress, HandshakeRefused};
 use pummel_logic::protocol::resp::Resp;
+use pummel_logic::protocol::resp::sequence::Sending;
 use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::protocol::text::Text;
 use pummel_logic::protocol::{
@@ -375,6 +376,49 @@ fn any_command_by_template_is_answered_once() {
     let redis = Redis::start(&[]);
     any_command::<2>(&redis);
     any_command::<3>(&redis);
+}
+
+/// Asks sequences of commands and transactions, two of them in parts between which another client writes or does not.
+fn sequences<const VERSION: u8>(redis: &Redis) {
+    let texts = [
+        "SET n 1 ; MULTI ; INCR n ; LPUSH n x ; INCR n ; EXEC ; LLEN n",
+        "MULTI ; INCR n ; NONSENSE ; EXEC",
+        "WATCH n ; GET n ;; MULTI ; INCR n ; EXEC",
+        "MULTI ; INCR n ; DISCARD",
+        "KEYS * ; LRANGE n 0 1 ; CONFIG GET *",
+        "MULTI ; HGETALL none ; KEYS * ; BLPOP none 0 ; EXEC",
+    ];
+    let templates = texts.iter().map(|text| Template::parse(text).expect("a template")).collect();
+    let codec = Resp::<VERSION>::with_commands(Arc::new(templates));
+    let mut to = redis.connect(codec, &handshake::<VERSION>(None, 0)).expect("no password is needed");
+    let op = |place| Op::new(Verb::of_command(place).expect("there are so many"), b"k");
+    let transaction = Sending { commands: 0b1_1100, ..Sending::default() };
+    let rest = Op { cas: transaction.to_bits(), ..op(2) };
+    let failed = |fault| Outcome::Failed { fault, commands: 0 };
+    let inside = to.ask(&op(0));
+    assert_eq!(inside.outcome, failed(Fault::Client));
+    assert!(inside.words.starts_with("WRONGTYPE "), "{}", inside.words);
+    to.expect_value(&get("n"), b"3");
+    let queueing = to.ask(&op(1));
+    assert_eq!(queueing.outcome, failed(Fault::Protocol));
+    assert!(queueing.words.starts_with("ERR unknown command"), "{}", queueing.words);
+    to.expect(&op(2), Outcome::Ok);
+    to.expect(&rest, Outcome::Ok);
+    to.expect(&op(2), Outcome::Ok);
+    redis.plain::<2>().command("SET n 7");
+    to.expect(&rest, Outcome::Conflict);
+    to.expect(&op(3), Outcome::Ok);
+    to.expect_value(&get("n"), b"7");
+    assert_eq!(to.ask(&op(4)).outcome, failed(Fault::Client));
+    to.expect(&op(5), Outcome::Ok);
+    to.command("FLUSHDB");
+}
+
+#[test]
+fn sequences_of_commands_are_answered_once() {
+    let redis = Redis::start(&[]);
+    sequences::<2>(&redis);
+    sequences::<3>(&redis);
 }
 
 /// Commands whose replies tell whether something was there, on a key space that has `l`, `h`, `s`, `z`, `k` and on one that has nothing.

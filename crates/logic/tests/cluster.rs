@@ -1,6 +1,7 @@
 //! Tests of the clients of a cluster: what they do with replies that name another node, or no node.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use pummel_logic::arrival::{Pace, Schedule};
 use pummel_logic::client::route::{Lane, Router};
@@ -14,6 +15,8 @@ use pummel_logic::cluster::view::{ClusterView, RedirectCounts};
 use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::plan::{Arrivals, Data, Mix, ReadFrom, Route, SlotRange, Work};
+use pummel_logic::protocol::resp::sequence::Sending;
+use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::protocol::{Fault, Keys, Outcome, Verb};
 use pummel_logic::rng::{Stream, StreamOwner};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
@@ -37,6 +40,8 @@ struct Sent {
     key: Vec<u8>,
     slots: Vec<u16>,
     asking: bool,
+    /// The commands of a sequence that it sends, as a number.
+    cas: u64,
     at: Nanos,
 }
 
@@ -48,6 +53,7 @@ struct Scene {
     sent: VecDeque<Sent>,
     /// Requests that ended: verb, first sending, and whether the end was a success.
     ended: Vec<(Verb, Nanos, bool)>,
+    outcomes: Vec<Outcome>,
     unsent: u64,
     /// The lanes that the client wanted to open, in their order.
     wanted: Vec<Lane>,
@@ -111,6 +117,24 @@ impl Scene {
         limits: HopLimits,
         schedule: Option<Schedule>,
     ) -> Scene {
+        Scene::asking(data, mix, (requests, depth), (limits, schedule), &[])
+    }
+
+    /// The scene of a client that asks one sequence of commands, once.
+    fn of_sequence(text: &str) -> Scene {
+        let limits = HopLimits { redirects: 5, timeout_ns: SECOND };
+        Scene::asking(Data::default(), mix_of(Verb::Command), (1, 1), (limits, None), &[text])
+    }
+
+    /// The scene of a client with these commands of the user.
+    fn asking(
+        data: Data,
+        mix: Mix,
+        (requests, depth): (u64, u32),
+        (limits, schedule): (HopLimits, Option<Schedule>),
+        commands: &[&str],
+    ) -> Scene {
+        let commands = commands.iter().map(|text| Template::parse(text).expect("a template")).collect();
         let keys = KeyMaker::new(&data).expect("the keys are short");
         let values = ValueMaker::new(&data).expect("the values are small");
         let servers: Vec<String> = (0..NODES).map(|node| name(node).to_string()).collect();
@@ -120,6 +144,7 @@ impl Scene {
             router: Router::new(Route::Cluster, &servers),
             cluster: Some(Box::new(view)),
             verify: 1.0,
+            commands: Arc::new(commands),
             ..RequestInputs::new(keys, values, &data, 1, RunMark::new(1))
         };
         let mut maker = RequestMaker::new(inputs);
@@ -135,6 +160,7 @@ impl Scene {
             now: BEGIN,
             sent: VecDeque::new(),
             ended: Vec::new(),
+            outcomes: Vec::new(),
             unsent: 0,
             wanted: Vec::new(),
             waits_until: 0,
@@ -196,13 +222,15 @@ impl Scene {
                 && let Some((lane, op, ticket)) = self.client.poll_read_over_lanes(now, &mut self.maker)
             {
                 let (key, slots) = keys_of(&op.keys);
-                self.sent.push_back(Sent { lane, ticket, key, slots, asking: false, at: now });
+                self.sent.push_back(Sent { lane, ticket, key, slots, asking: false, cas: op.cas, at: now });
                 self.quick += 1;
                 continue;
             }
-            let (lane, ticket, (key, slots), asking) = match self.client.poll(now, &mut self.maker) {
-                Action::Ask { lane, op, ticket } => (lane, ticket, keys_of(&op.keys), false),
-                Action::AskAgain { lane, op, ticket, asking } => (lane, ticket, keys_of(&op.keys), asking),
+            let (lane, ticket, (key, slots), asking, cas) = match self.client.poll(now, &mut self.maker) {
+                Action::Ask { lane, op, ticket } => (lane, ticket, keys_of(&op.keys), false, op.cas),
+                Action::AskAgain { lane, op, ticket, asking } => {
+                    (lane, ticket, keys_of(&op.keys), asking, op.cas)
+                }
                 Action::GivenUp(lane, whole) => {
                     self.end(lane, &whole.answer());
                     continue;
@@ -219,7 +247,7 @@ impl Scene {
                 }
                 Action::DoneUntil(_) => unreachable!("there is no trace"),
             };
-            self.sent.push_back(Sent { lane, ticket, key, slots, asking, at: now });
+            self.sent.push_back(Sent { lane, ticket, key, slots, asking, cas, at: now });
         }
     }
 
@@ -231,6 +259,11 @@ impl Scene {
 
     /// Lets the request end at its node with this outcome and these words, a millisecond later.
     fn answer(&mut self, sent: &Sent, outcome: Outcome, words: &str) {
+        self.answer_with(sent, outcome, u32::from(outcome == Outcome::Hit), words);
+    }
+
+    /// Lets the request end with so many items, or these commands of a sequence that may be asked again.
+    fn answer_with(&mut self, sent: &Sent, outcome: Outcome, hits: u32, words: &str) {
         self.now += MILLISECOND;
         let answer = Answer {
             ticket: &sent.ticket,
@@ -238,17 +271,19 @@ impl Scene {
             sent: sent.at,
             arrived: self.now,
             read: self.now,
-            hits: u32::from(outcome == Outcome::Hit),
+            hits,
             stamp: Stamp::Nothing,
             mark: 0,
         };
-        let (ticket, first) =
+        let (ticket, first, outcome) =
             match self.client.end_exchange(sent.lane, &answer, words.as_bytes(), &mut self.maker) {
                 Exchange::GoesOn => return,
-                Exchange::Whole => (sent.ticket, sent.at),
-                Exchange::Ends(ticket, first) => (ticket, first),
+                Exchange::Whole => (sent.ticket, sent.at, outcome),
+                Exchange::Ends { ticket, sent, earlier } => {
+                    (ticket, sent, earlier.map_or(outcome, |earlier| earlier.0))
+                }
             };
-        self.end(sent.lane, &Answer { ticket: &ticket, sent: first, ..answer });
+        self.end(sent.lane, &Answer { ticket: &ticket, sent: first, outcome, ..answer });
     }
 
     /// Takes in the end of a request, or of a part of one.
@@ -262,6 +297,7 @@ impl Scene {
             return;
         }
         self.ended.push((answer.ticket.verb, answer.sent, is_right(answer)));
+        self.outcomes.push(answer.outcome);
         self.client.handle_answer(lane, answer, &mut self.maker);
     }
 
@@ -1001,4 +1037,163 @@ fn a_node_that_leaves_and_one_that_joins_change_what_a_client_may_open() {
     scene.client.handle_opened(3, scene.now);
     assert_eq!(scene.take().lane, 3);
     assert_eq!(scene.client.open_lanes(), 1);
+}
+
+/// The commands of a sequence, bit n for command n, as a request carries them.
+fn sending(commands: u32, is_asking: bool) -> u64 {
+    Sending { commands, is_asking, is_unwatching: false }.to_bits()
+}
+
+const UNWATCH: Sending = Sending { commands: 0, is_asking: false, is_unwatching: true };
+
+const MOVED: Outcome = Outcome::Error(Fault::Moved);
+
+const TRANSACTION: &str = "WATCH __key__ ; GET __key__ ;; MULTI ; INCR __key__ ; EXEC";
+
+impl Scene {
+    /// Lets these commands of a sequence be sent on.
+    fn redirect(&mut self, sent: &Sent, commands: u32, word: &str, to: u16) {
+        let words = format!("{word} {} {}", slot_of(&sent.key), name(to));
+        self.answer_with(sent, MOVED, commands, &words);
+    }
+
+    /// The lane and the commands of the next request.
+    fn next(&mut self) -> (Sent, Lane, u64) {
+        let sent = self.take();
+        (sent.clone(), sent.lane, sent.cas)
+    }
+}
+
+#[test]
+fn a_transaction_is_repeated_from_what_it_watches_on_where_its_key_is() {
+    let mut scene = Scene::of_sequence(TRANSACTION);
+    let first = scene.take();
+    assert_eq!((first.lane, first.cas), (0, 0));
+    scene.answer(&first, Outcome::Ok, "");
+    let (second, lane, commands) = scene.next();
+    assert_eq!((lane, commands), (0, sending(0b1_1100, false)));
+    // Its queueing fails, and EXEC with it.
+    scene.redirect(&second, 0b1000, "MOVED", 2);
+    let (again, lane, commands) = scene.next();
+    assert_eq!((lane, commands), (2, sending(0b11, false)));
+    scene.answer(&again, Outcome::Ok, "");
+    let (last, lane, commands) = scene.next();
+    assert_eq!((lane, commands), (2, sending(0b1_1100, false)));
+    scene.answer(&last, Outcome::Ok, "");
+    assert_eq!((scene.ended, scene.outcomes), (vec![(Verb::Command, first.at, true)], vec![Outcome::Ok]));
+}
+
+#[test]
+fn asking_goes_before_every_part_of_a_transaction() {
+    let mut scene = Scene::of_sequence(&format!("{TRANSACTION} ; GET __key__"));
+    let first = scene.take();
+    scene.redirect(&first, 0b11, "ASK", 3);
+    let (again, lane, commands) = scene.next();
+    assert_eq!((lane, commands, again.asking), (3, sending(0b11, true), false));
+    scene.answer(&again, Outcome::Ok, "");
+    let (transaction, lane, commands) = scene.next();
+    assert_eq!((lane, commands), (3, sending(0b1_1100, true)));
+    scene.answer(&transaction, Outcome::Conflict, "");
+    // What follows is asked of the owner of the slot.
+    let (rest, lane, commands) = scene.next();
+    assert_eq!((lane, commands), (0, sending(0b10_0000, false)));
+    scene.answer(&rest, Outcome::Ok, "");
+    assert_eq!(scene.outcomes, [Outcome::Conflict]);
+    assert_eq!(scene.counts(), RedirectCounts { ask: 1, followed: 1, ..RedirectCounts::default() });
+}
+
+#[test]
+fn keys_on_both_sides_are_waited_for_and_what_was_watched_is_forgotten() {
+    let mut scene = Scene::of_sequence(TRANSACTION);
+    let first = scene.take();
+    let words = format!("ASK {} {}", slot_of(&first.key), name(3));
+    scene.answer_with(&first, Outcome::Error(Fault::Again), 0b10, &words);
+    let (unwatch, lane, commands) = scene.next();
+    assert_eq!((lane, commands), (0, UNWATCH.to_bits()));
+    scene.answer(&unwatch, Outcome::Ok, "");
+    scene.poll();
+    assert!(scene.sent.is_empty() && scene.waits_until > scene.now, "it waits");
+    scene.now = scene.waits_until;
+    let (again, lane, commands) = scene.next();
+    assert_eq!((lane, commands), (0, sending(0b11, false)));
+    scene.answer(&again, Outcome::Ok, "");
+    assert_eq!(scene.counts().tryagain, 1);
+}
+
+#[test]
+fn of_plain_commands_only_those_that_were_redirected_are_sent_again() {
+    let mut scene = Scene::of_sequence("SET __key__ 1 ; INCR __key__ ; INCR {__key__}:a ;; GET __key__");
+    let first = scene.take();
+    scene.redirect(&first, 0b101, "ASK", 1);
+    let (again, lane, commands) = scene.next();
+    assert_eq!((lane, commands), (1, sending(0b101, true)));
+    scene.answer(&again, Outcome::Ok, "");
+    let (last, lane, commands) = scene.next();
+    assert_eq!((lane, commands), (0, sending(0b1000, false)));
+    scene.redirect(&last, 0b1000, "MOVED", 1);
+    let (last, lane, commands) = scene.next();
+    assert_eq!((lane, commands), (1, sending(0b1000, false)));
+    scene.answer(&last, Outcome::Ok, "");
+    assert_eq!(scene.outcomes, [Outcome::Ok]);
+}
+
+#[test]
+fn an_error_ends_a_sequence_behind_exec_and_unwatch_and_is_not_repeated() {
+    let error = Outcome::Error(Fault::Client);
+    for (text, then) in [
+        // In the midst of what is watched.
+        (TRANSACTION, UNWATCH.to_bits()),
+        // At a queueing: EXEC is sent all the same.
+        ("MULTI ; INCR __key__ ;; INCR __key__ ; EXEC", sending(0b1100, false)),
+    ] {
+        let mut scene = Scene::of_sequence(text);
+        let first = scene.take();
+        scene.answer(&first, error, "WRONGTYPE x");
+        let (second, lane, commands) = scene.next();
+        assert_eq!((lane, commands), (0, then), "{text}");
+        scene.answer(&second, Outcome::Error(Fault::Server), "EXECABORT y");
+        assert_eq!(scene.outcomes, [error], "{text}");
+    }
+    let mut scene = Scene::of_sequence("GET __key__ ;; SET __key__ 1");
+    let first = scene.take();
+    scene.answer(&first, error, "WRONGTYPE x");
+    scene.poll();
+    assert!(scene.is_done, "what follows an error is not sent");
+    assert_eq!(scene.outcomes, [error]);
+}
+
+#[test]
+fn a_sequence_that_lost_its_connection_is_repeated_only_where_nothing_was_written() {
+    let lost = Outcome::Error(Fault::Reset);
+    let mut scene = Scene::of_sequence(TRANSACTION);
+    let first = scene.take();
+    scene.answer(&first, Outcome::Ok, "");
+    let second = scene.take();
+    scene.answer(&second, lost, "");
+    assert_eq!(scene.outcomes, [lost], "the server may have carried it out");
+    let mut scene = Scene::of_sequence(TRANSACTION);
+    let first = scene.take();
+    scene.answer(&first, Outcome::Ok, "");
+    let second = scene.take();
+    let unsent = Sent { at: NEVER, ..second };
+    scene.answer(&unsent, lost, "");
+    scene.poll();
+    scene.now = scene.waits_until;
+    let (_, lane, commands) = scene.next();
+    assert_eq!((lane, commands), (0, sending(0b11, false)), "it begins anew");
+    // Between two parts there is nothing on its way.
+    let mut scene = Scene::of_sequence(TRANSACTION);
+    let first = scene.take();
+    scene.answer(&first, Outcome::Ok, "");
+    scene.close(0);
+    scene.open(0);
+    scene.poll();
+    assert_eq!(scene.outcomes, [Outcome::Error(Fault::Closed)]);
+    let mut scene = Scene::of_sequence("GET __key__ ;; GET __key__");
+    let first = scene.take();
+    scene.answer(&first, Outcome::Ok, "");
+    scene.close(0);
+    scene.open(0);
+    let (_, lane, commands) = scene.next();
+    assert_eq!((lane, commands), (0, sending(0b10, false)), "any connection will do");
 }

@@ -45,6 +45,9 @@ counters! {
         pub exists: u64,
         /// Requests whose key did not exist.
         pub not_found: u64,
+        /// Transactions that were not carried out because another client had changed what they watch.
+        #[serde(default)]
+        pub conflict: u64,
         /// Deletes that removed a record.
         pub deleted: u64,
         /// Touches that set a new expiry.
@@ -96,7 +99,7 @@ impl Counts {
     #[inline]
     pub fn count(&mut self, sample: &Sample) {
         let slot = match sample.outcome {
-            Outcome::Error(fault) => {
+            Outcome::Error(fault) | Outcome::Failed { fault, .. } => {
                 self.errors[fault as usize] += 1;
                 return;
             }
@@ -108,6 +111,7 @@ impl Counts {
             Outcome::NotStored => Some(&mut self.outcomes.not_stored),
             Outcome::Exists => Some(&mut self.outcomes.exists),
             Outcome::NotFound => Some(&mut self.outcomes.not_found),
+            Outcome::Conflict => Some(&mut self.outcomes.conflict),
             Outcome::Deleted => Some(&mut self.outcomes.deleted),
             Outcome::Touched => Some(&mut self.outcomes.touched),
             Outcome::Number(_) => Some(&mut self.outcomes.number),
@@ -129,18 +133,24 @@ impl Counts {
 
 impl Outcomes {
     /// The requests that were answered without an error and stored or found nothing, by outcome.
-    pub fn without_effect(&self) -> [(Outcome, u64); 3] {
-        let [not_stored, exists, not_found] = Outcome::WITHOUT_EFFECT;
-        [(not_stored, self.not_stored), (exists, self.exists), (not_found, self.not_found)]
+    pub fn without_effect(&self) -> [(Outcome, u64); 4] {
+        let [not_stored, exists, not_found, conflict] = Outcome::WITHOUT_EFFECT;
+        [
+            (not_stored, self.not_stored),
+            (exists, self.exists),
+            (not_found, self.not_found),
+            (conflict, self.conflict),
+        ]
     }
 
     /// Outcomes with their words in reports.
-    pub fn named(&self) -> [(&'static str, u64); 11] {
+    pub fn named(&self) -> [(&'static str, u64); 12] {
         [
             ("stored", self.stored),
             ("not_stored", self.not_stored),
             ("exists", self.exists),
             ("not_found", self.not_found),
+            ("conflict", self.conflict),
             ("deleted", self.deleted),
             ("touched", self.touched),
             ("number", self.number),

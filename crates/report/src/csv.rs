@@ -214,9 +214,12 @@ mod tests {
         });
         let rows = rows(&run);
         let at = rows[0].len() - Outcome::WITHOUT_EFFECT.len();
-        assert_eq!(rows[0][at..], ["outcomes_not_stored", "outcomes_exists", "outcomes_not_found"]);
-        assert_eq!(rows[1][at..], ["0", "0", "0"]);
-        assert_eq!(rows[rows.len() - 1][at..], ["1", "2", "3"]);
+        assert_eq!(
+            rows[0][at..],
+            ["outcomes_not_stored", "outcomes_exists", "outcomes_not_found", "outcomes_conflict"]
+        );
+        assert_eq!(rows[1][at..], ["0", "0", "0", "0"]);
+        assert_eq!(rows[rows.len() - 1][at..], ["1", "2", "3", "4"]);
     }
 
     #[test]

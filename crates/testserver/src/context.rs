@@ -3,11 +3,12 @@
 use super::cluster::Cluster;
 use super::contract::ServerLogin;
 use super::fault::Faults;
+use super::resp::Transaction;
 use super::store::Store;
 use pummel_logic::time::Nanos;
 
 /// State of a connection beside its replies.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ServerSession {
     /// Whether the connection has sent the right login.
     pub(super) is_logged_in: bool,
@@ -23,6 +24,8 @@ pub(super) struct ServerSession {
     pub(super) is_asking: bool,
     /// Whether the connection has sent READONLY, and no READWRITE since.
     pub(super) is_readonly: bool,
+    /// The transaction that the connection has begun, and what it watches (RESP).
+    pub(super) transaction: Transaction,
 }
 
 /// The figures and the commands of a node of the server.

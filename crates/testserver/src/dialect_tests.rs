@@ -306,6 +306,24 @@ fn redis_is_answered_as_redis_answers() {
         ("CONFIG GET save;COMMAND DOCS", "*2;$4;save;$0;;*0;"),
         ("AUTH x y", "-WRONGPASS invalid username-password pair or user is disabled.;"),
         ("HELLO 4", "-NOPROTO unsupported protocol version;"),
+        ("MULTI;INCR a;GET a;EXEC;GET a", "+OK;+QUEUED;+QUEUED;*2;:1;$1;1;$1;1;"),
+        ("MULTI;INCR a;DISCARD;GET a", "+OK;+QUEUED;+OK;$-1;"),
+        ("EXEC;DISCARD", "-ERR EXEC without MULTI;-ERR DISCARD without MULTI;"),
+        (
+            "MULTI;MULTI;WATCH a;EXEC",
+            "+OK;-ERR MULTI calls can not be nested;-ERR WATCH inside MULTI is not allowed;*0;",
+        ),
+        (
+            "MULTI;INCR;INCR a;EXEC;GET a",
+            "+OK;-ERR wrong number of arguments for 'incr' command;+QUEUED;\
+             -EXECABORT Transaction discarded because of previous errors.;$-1;",
+        ),
+        (
+            "SET a x;MULTI;INCR a;GET a;EXEC",
+            "+OK;+OK;+QUEUED;+QUEUED;*2;-ERR value is not an integer or out of range;$1;x;",
+        ),
+        ("WATCH a b;SET b 1;MULTI;SET a 2;EXEC;GET a", "+OK;+OK;+OK;+QUEUED;*-1;$-1;"),
+        ("WATCH a;SET a 1;UNWATCH;MULTI;SET a 2;EXEC", "+OK;+OK;+OK;+OK;+QUEUED;*1;+OK;"),
     ] {
         for step in [1, usize::MAX] {
             assert_eq!(resp_lines(lines, step), replies, "to {lines:?}");

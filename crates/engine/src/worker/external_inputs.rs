@@ -150,9 +150,9 @@ pub fn count_held_back<C: Codec>(state: &mut WorkerState<C>, over: Nanos) {
     }
 }
 
-/// Ends the requests of a cluster's clients that were sent and wait to be sent again, since the phase is over.
+/// Ends the requests that were sent and wait to be sent again or to go on, since the phase is over.
 pub fn end_waiting<C: Codec>(state: &mut WorkerState<C>, now: Nanos) {
-    if state.maker.cluster().is_none() {
+    if !state.maker.may_go_on() {
         return;
     }
     for number in 0..state.entries.len() {

@@ -161,7 +161,8 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
 }
 
 impl<A: ReplyAccount> Replies<'_, A> {
-    /// Ends an exchange that may not be the end of its request: it is part of one, or a node of a cluster sends it on.
+    /// Ends an exchange that may not be the end of its request: it is part of one, a node of a cluster sends it on, or a sequence goes
+    /// on.
     #[inline(never)]
     fn end_exchange(&mut self, answer: &Answer<'_>, message: &[u8]) {
         self.woken = true;
@@ -175,10 +176,16 @@ impl<A: ReplyAccount> Replies<'_, A> {
                 }
             }
             Exchange::Whole => self.finish_any(answer, message),
-            Exchange::Ends(ticket, sent) => {
+            Exchange::Ends { ticket, sent, earlier } => {
                 self.reporter.part_ended(answer);
-                self.reporter.hops_ended(sent, answer);
-                self.finish_resent(&Answer { ticket: &ticket, sent, ..*answer }, message);
+                if answer.ticket.origin != Origin::Sequence {
+                    self.reporter.hops_ended(sent, answer);
+                }
+                let (outcome, message) = match &earlier {
+                    Some(earlier) => (earlier.0, &earlier.1[..]),
+                    None => (answer.outcome, message),
+                };
+                self.finish_resent(&Answer { ticket: &ticket, sent, outcome, ..*answer }, message);
             }
         }
     }

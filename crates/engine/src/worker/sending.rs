@@ -101,7 +101,9 @@ impl<C: Codec> WorkerState<C> {
                         session.request_asking(Ticket { origin: Origin::Asking, ..Ticket::of(Verb::Set) });
                     }
                     is_crowded |= session.request(&op, ticket).expect(SAYABLE) > OUTBOX_MAX_BYTES;
-                    self.to_flush.push(slot as u32);
+                    if !self.lanes.are_single() {
+                        self.to_flush.push(slot as u32);
+                    }
                     asked += 1 + u32::from(asking) as usize;
                 }
                 Action::GivenUp(lane, whole) => self.give_up::<M::Account>(number, lane, &whole),

@@ -390,7 +390,7 @@ fn audit(plan: &mut Plan, draws: &mut Draws) {
 }
 
 /// Commands of the user, with places and replies of every kind.
-pub const COMMANDS: [&str; 8] = [
+pub const COMMANDS: [&str; 11] = [
     "MGET __key__",
     "EXISTS __key__ __key__",
     "GETRANGE __key__ 0 __int:1-9__",
@@ -399,6 +399,15 @@ pub const COMMANDS: [&str; 8] = [
     "LRANGE __key__ 0 -1",
     "TTL __key__",
     "MGET __key__ __key2__",
+    "MULTI ; INCR {__key__}:n ; SET __key__ __value__ ; NEW.COMMAND ; EXEC",
+    "WATCH __key__ ; MGET __key__ __key2__ ; MULTI ; SET __key__ __value__ ; MGET __key__ __key2__ ; EXEC",
+    "GET __key__ ; SET {__key__}:n __value__ ;; GET {__key__}:n ; TTL __key__ ;; MULTI ; INCR {__key__}:m ; EXEC",
+];
+
+/// Commands of the user whose transactions wait for replies, so that nothing else may be under way.
+const DIVIDED: [&str; 2] = [
+    "WATCH __key__ ; GET __key__ ;; MULTI ; SET __key__ __value__ ; EXEC",
+    "WATCH __key__ ; GET __key__ ;; MULTI ; GET __key__ ;; MGET __key__ __key2__ ; EXEC ; GET __key__",
 ];
 
 /// Drawn commands, `count` of them, with names of their own.
@@ -411,6 +420,9 @@ pub fn commands(count: u64, draws: &mut Draws) -> Vec<Command> {
 /// Adds commands of the user to all mixes, some of which ask hardly anything else, and some take turns.
 fn command(plan: &mut Plan, draws: &mut Draws) {
     plan.commands = commands(1 + draws.below(3), draws);
+    if plan.groups.iter().all(|group| group.depth == Depth::Limit(1)) && draws.once_in(2) {
+        draws.one_of(&DIVIDED).clone_into(&mut plan.commands[0].template);
+    }
     if matches!(plan.route, Route::Cluster | Route::Crc16) {
         // Several keys of one request have one slot.
         plan.data.key_tag = Some(1_000);

@@ -23,6 +23,7 @@ mod processes;
 mod reach;
 mod refusals;
 mod replay;
+mod sequences;
 mod setup;
 mod spoilt;
 mod steering;

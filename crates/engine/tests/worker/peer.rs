@@ -23,6 +23,8 @@ pub struct SharedServer {
 /// End of a simulated network at a [`SharedServer`].
 pub struct ServerPeer {
     server: SharedServer,
+    /// Number of the node that connections are to, where the server is a cluster.
+    node: usize,
     connections: BTreeMap<(u32, u32), Seat>,
 }
 
@@ -49,7 +51,12 @@ impl SharedServer {
     }
 
     pub fn peer(&self) -> ServerPeer {
-        ServerPeer { server: self.clone(), connections: BTreeMap::new() }
+        self.peer_at(0)
+    }
+
+    /// The network's end of one node of a cluster.
+    fn peer_at(&self, node: usize) -> ServerPeer {
+        ServerPeer { server: self.clone(), node, connections: BTreeMap::new() }
     }
 
     fn is_frozen(&self, now: Nanos) -> bool {
@@ -59,7 +66,7 @@ impl SharedServer {
 
 impl Peer for ServerPeer {
     fn handle_connect(&mut self, conn: ConnId, target: &Target, _now: Nanos) -> Admission {
-        let connection = self.server.lock().accept();
+        let connection = self.server.lock().accept_at(self.node);
         let is_udp = matches!(target, Target::Udp { .. });
         let datagrams = is_udp.then(|| (Vec::new(), DatagramQueue::new(Framing::PerKey)));
         self.connections
@@ -133,6 +140,11 @@ impl Cluster {
     /// The network's end of servers at 127.0.0.0, 127.0.0.1 and so on.
     pub fn new(servers: &[SharedServer]) -> Cluster {
         Cluster(servers.iter().map(SharedServer::peer).collect(), BTreeMap::new())
+    }
+
+    /// The network's end of the nodes of a cluster at 127.0.0.0, 127.0.0.1 and so on.
+    pub fn of_nodes(cluster: &SharedServer, nodes: usize) -> Cluster {
+        Cluster((0..nodes).map(|node| cluster.peer_at(node)).collect(), BTreeMap::new())
     }
 
     fn of(&mut self, conn: ConnId) -> Option<&mut ServerPeer> {

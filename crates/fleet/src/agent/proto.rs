@@ -31,7 +31,7 @@ pub const DESCRIPTION: &[u8] = include_bytes!("../../proto/pummel.agent.v2.bin")
 /// read the messages, or would store other bytes for the same plan. That includes a new form of a measurement or of a
 /// slice, which travel as JSON, since the mismatch would come to light only at the end of a run. Evidence may differ:
 /// an end leaves out the parts that it does not know.
-pub const PROTOCOL: u32 = 11;
+pub const PROTOCOL: u32 = 12;
 
 /// Why an end of another protocol or build cannot be spoken to, as the end of a sentence whose subject is that end; `None`
 /// where it can. `is_allowed`: the user accepts other builds.
@@ -113,7 +113,7 @@ fn unpack_row(numbers: &[u64]) -> Option<Row> {
 }
 
 /// Outcomes without a fault, by their numbers. What number an answer was is not passed on: no row shows it.
-const OUTCOMES: [Outcome; 13] = [
+const OUTCOMES: [Outcome; 14] = [
     Outcome::Hit,
     Outcome::Miss,
     Outcome::Stored,
@@ -127,6 +127,7 @@ const OUTCOMES: [Outcome; 13] = [
     Outcome::Stale,
     Outcome::Win,
     Outcome::Recaching,
+    Outcome::Conflict,
 ];
 
 /// The number of an outcome: that of its fault behind those without.
@@ -146,7 +147,8 @@ fn outcome_number(outcome: Outcome) -> u64 {
         Outcome::Stale => 10,
         Outcome::Win => 11,
         Outcome::Recaching => 12,
-        Outcome::Error(fault) => OUTCOMES.len() + fault as usize,
+        Outcome::Conflict => 13,
+        Outcome::Error(fault) | Outcome::Failed { fault, .. } => OUTCOMES.len() + fault as usize,
     };
     plain as u64
 }

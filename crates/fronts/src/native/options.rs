@@ -471,6 +471,9 @@ pub struct MixArgs {
     /// or, as __int.a:1-99__, once for the name; __client__ is the number of the client, __seq__ that of the request among its
     /// client's, and __now_ms__ the wall clock. \__x__ stands for the word itself. Quoting works as in redis-cli. The keys do not
     /// exist at first, unless --load is given, which stores __value__ there by SET
+    ///
+    /// A ; between blanks separates the commands of a sequence, which is one request; ;; also waits for their replies:
+    /// 'WATCH __key__ ; GET __key__ ;; MULTI ; SET __key__ __value__ ; EXEC'
     #[arg(long, value_name = "[NAME=]COMMAND")]
     pub command: Vec<String>,
     /// Which records are asked for: uniform, zipf:EXPONENT (0 to 3), hot:KEYS,REQUESTS (share of the records, share of

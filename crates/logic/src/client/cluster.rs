@@ -6,6 +6,8 @@
 use super::cluster_requests::{ClusterRequests, HELD_MAX, Held, Redirected};
 use super::lane_set::{LaneState, Passage};
 use super::next::{Next, NextRequest};
+use super::sequence_rest::{SequenceRest, SequenceStep};
+use super::sequences::first_ticket;
 use super::source::Source;
 use super::split::WholeAnswer;
 use super::{Action, Client, DRAWN, Lane, ROWS};
@@ -17,7 +19,7 @@ use crate::cluster::redirect::{Redirect, read_redirect};
 use crate::cluster::view::ClusterView;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::{Origin, Ticket};
-use crate::protocol::{Op, Outcome, Verb};
+use crate::protocol::{Fault, Op, Outcome, Verb};
 use crate::time::{NEVER, Nanos};
 use crate::workload::cache_counts::CacheCounts;
 use crate::workload::key::Space;
@@ -40,15 +42,21 @@ enum Step {
 }
 
 /// The meaning of the end of an exchange for the request that it belongs to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Exchange {
     /// The request ends with this answer.
     Whole,
     /// The request goes on: it is sent again, or waits.
     GoesOn,
-    /// The request, which was sent again, ends with this answer. Its ticket and the time of its first sending are those of
-    /// the first exchange.
-    Ends(Ticket, Nanos),
+    /// The request, which took several exchanges, ends with this answer.
+    Ends {
+        /// The ticket of the first exchange.
+        ticket: Ticket,
+        /// The time of the first sending.
+        sent: Nanos,
+        /// The outcome, with the server's words, where an earlier exchange decided it.
+        earlier: Option<Box<(Outcome, Vec<u8>)>>,
+    },
 }
 
 impl Client {
@@ -68,7 +76,8 @@ impl Client {
     /// not wanted any more; [`Client::leave`] follows when the connection is closed.
     pub fn note_member(&mut self, lane: Lane, is_member: bool) -> bool {
         if let Some(cluster) = self.under_way.cluster_mut() {
-            cluster.end_waits();
+            cluster.look_again();
+            self.under_way.redirected_mut().iter_mut().for_each(|redirected| redirected.wake_at = 0);
         }
         let opens_all = self.under_way.cluster().is_some_and(|cluster| !cluster.on_demand);
         match (self.lanes.get(lane).state, is_member) {
@@ -97,11 +106,10 @@ impl Client {
         }
     }
 
-    /// Takes the end of a request, given up at `now`, that was sent and waits to be sent again, with the lane over which it was sent
+    /// Takes the end of a request, given up at `now`, that was sent and waits to be sent again or to go on, with the lane over which it was sent
     /// last; `None` when there is none left.
     pub fn take_waiting(&mut self, now: Nanos, maker: &mut RequestMaker) -> Option<(Lane, WholeAnswer)> {
-        let cluster = self.under_way.cluster_mut()?;
-        let at = cluster.redirected.iter().position(|redirected| redirected.under_way.is_none())?;
+        let at = self.under_way.redirected().iter().position(|redirected| redirected.under_way.is_none())?;
         Some(self.fail(at, now, maker))
     }
 
@@ -117,8 +125,8 @@ impl Client {
         Some((request.verb, due, place))
     }
 
-    /// Takes in the end of an exchange over this lane, and decides what becomes of its request. Only clients of a cluster have
-    /// requests that go on.
+    /// Takes in the end of an exchange over this lane, and decides what becomes of its request. Only clients of a cluster, and sequences
+    /// of commands that wait for replies, have requests that go on.
     pub fn end_exchange(
         &mut self,
         lane: Lane,
@@ -126,25 +134,73 @@ impl Client {
         words: &[u8],
         maker: &mut RequestMaker,
     ) -> Exchange {
-        let Some(cluster) = self.under_way.cluster_mut() else { return Exchange::Whole };
-        if answer.ticket.origin == Origin::Asking {
+        let ticket = answer.ticket;
+        if ticket.origin == Origin::Asking {
             return Exchange::GoesOn;
         }
-        let found = match answer.ticket.origin {
-            Origin::Resent | Origin::ResentPart => cluster
-                .redirected
+        if self.under_way.cluster().is_none() && ticket.origin != Origin::Sequence {
+            return Exchange::Whole;
+        }
+        let found = match ticket.origin {
+            Origin::Resent | Origin::ResentPart | Origin::Sequence => self
+                .under_way
+                .redirected()
                 .iter()
-                .position(|known| known.under_way == Some(lane) && known.is(answer.ticket)),
+                .position(|known| known.under_way == Some(lane) && known.is(ticket)),
             _ => None,
         };
-        let (Some(view), false) = (maker.cluster_mut(), cluster.is_over) else {
+        let Some(sequence) = maker.sequence(ticket.verb) else {
+            return self.follow_exchange(found, None, (lane, answer, words), maker);
+        };
+        let before = found.and_then(|at| self.under_way.redirected()[at].rest);
+        let mut rest = before.unwrap_or_else(|| SequenceRest::new(sequence));
+        match rest.take_in(sequence, answer.outcome, answer.hits) {
+            SequenceStep::GoesOn => {
+                self.go_on(found, rest, (lane, answer, words));
+                Exchange::GoesOn
+            }
+            SequenceStep::Ends(outcome) => {
+                let is_earlier = before.is_some_and(|before| before.has_failed());
+                let known =
+                    found.filter(|_| is_earlier).map(|at| self.under_way.redirected()[at].words.clone());
+                let words = known.as_deref().unwrap_or(words);
+                let whole = Answer { outcome, hits: 0, ..*answer };
+                match self.follow_exchange(found, Some(rest), (lane, &whole, words), maker) {
+                    Exchange::Ends { ticket, sent, .. } if is_earlier || outcome != answer.outcome => {
+                        let earlier = Some(Box::new((outcome, words.to_vec())));
+                        Exchange::Ends { ticket, sent, earlier }
+                    }
+                    other => other,
+                }
+            }
+        }
+    }
+
+    /// Decides what follows the end of an exchange: its request ends, or a cluster is asked again. `rest` is that of a sequence of
+    /// commands.
+    fn follow_exchange(
+        &mut self,
+        found: Option<usize>,
+        rest: Option<SequenceRest>,
+        (lane, answer, words): (Lane, &Answer<'_>, &[u8]),
+        maker: &mut RequestMaker,
+    ) -> Exchange {
+        let is_over = self.under_way.cluster().is_none_or(|cluster| cluster.is_over);
+        let (Some(view), false) = (maker.cluster_mut(), is_over) else {
             return self.end_redirected(found, answer, maker);
         };
         let Outcome::Error(fault) = answer.outcome else { return self.end_redirected(found, answer, maker) };
-        let ticket = found.map_or(*answer.ticket, |at| cluster.redirected[at].ticket);
-        let mut hops = found.map_or_else(Hops::default, |at| cluster.redirected[at].hops);
+        if rest.is_some_and(|rest| !rest.is_repeatable()) {
+            return self.end_redirected(found, answer, maker);
+        }
+        let known = found.map(|at| &self.under_way.redirected()[at]);
+        let ticket = known.map_or_else(|| first_ticket(answer.ticket), |known| known.ticket);
+        let mut hops = known.map_or_else(Hops::default, |known| known.hops);
+        let first_sent = known.map_or(NEVER, |known| known.first_sent);
         let reply = match words {
             [] => None,
+            // A part of the keys of a transaction are here.
+            _ if fault == Fault::Again => Some(Redirect::TryAgain),
             words => view.name(lane).and_then(|asked| read_redirect(words, asked)),
         };
         let (now, limits) = (answer.read, *view.limits());
@@ -170,10 +226,14 @@ impl Client {
             NextHop::Resend { node, asking } => (Some(node), asking, now),
             NextHop::WaitUntil(at) => (None, false, at),
         };
+        let rest = rest.zip(maker.sequence(ticket.verb)).map(|(mut rest, sequence)| {
+            rest.repeat(sequence, asking);
+            rest
+        });
         let words = words[..words.len().min(WORDS_MAX_BYTES)].into();
         let redirected = Redirected {
             ticket,
-            first_sent: found.map_or(NEVER, |at| cluster.redirected[at].first_sent).min(answer.sent),
+            first_sent: first_sent.min(answer.sent),
             // What MOVED says is in the map, which may be newer when the request is sent.
             lane: named.filter(|_| asking),
             by_owner: matches!(reply, Some(Redirect::Moved { .. })),
@@ -184,47 +244,59 @@ impl Client {
             last_lane: lane,
             fault,
             words,
+            rest,
+            is_cut_off: false,
         };
+        let list = self.under_way.redirected_mut();
         match found {
-            Some(at) => cluster.redirected[at] = redirected,
-            None => cluster.redirected.push(redirected),
+            Some(at) => list[at] = redirected,
+            None => list.push(redirected),
         }
         // A part of the reply may have come.
         self.end_reply(lane);
         Exchange::GoesOn
     }
 
-    /// Ends a request that may have been redirected before, at the place `found`.
+    /// Ends a request that may have taken exchanges before, at the place `found`.
     fn end_redirected(
         &mut self,
         found: Option<usize>,
         answer: &Answer<'_>,
         maker: &mut RequestMaker,
     ) -> Exchange {
-        let (Some(cluster), Some(at)) = (self.under_way.cluster_mut(), found) else { return Exchange::Whole };
-        let Redirected { ticket, first_sent, .. } = cluster.redirected.remove(at);
-        cluster.freed_at = cluster.freed_at.max(answer.read);
-        cluster.look_again();
-        if let Some(view) = maker.cluster_mut() {
-            let is_error = matches!(answer.outcome, Outcome::Error(_));
-            view.counts.followed += u64::from(!is_error);
-            view.counts.given_up += u64::from(is_error);
+        let (ticket, sent) = match found {
+            Some(at) => {
+                let Redirected { ticket, first_sent, hops, .. } = self.under_way.redirected_mut().remove(at);
+                if let Some(view) = maker.cluster_mut().filter(|_| hops.attempts() > 0) {
+                    let is_error = matches!(answer.outcome, Outcome::Error(_));
+                    view.counts.followed += u64::from(!is_error);
+                    view.counts.given_up += u64::from(is_error);
+                }
+                // A command says with its reply how many keys it has.
+                (Ticket { keys: answer.ticket.keys, ..ticket }, first_sent.min(answer.sent))
+            }
+            None if answer.ticket.origin == Origin::Sequence => (first_ticket(answer.ticket), answer.sent),
+            None => return Exchange::Whole,
+        };
+        if let Some(cluster) = self.under_way.cluster_mut() {
+            cluster.freed_at = cluster.freed_at.max(answer.read);
+            cluster.look_again();
         }
-        Exchange::Ends(ticket, first_sent.min(answer.sent))
+        Exchange::Ends { ticket, sent, earlier: None }
     }
 
     /// Gives up the redirected request at this place, which is not under way. Returns the lane over which it was sent last, and its
     /// end.
-    fn fail(&mut self, at: usize, now: Nanos, maker: &mut RequestMaker) -> (Lane, WholeAnswer) {
-        if let Some(view) = maker.cluster_mut() {
+    pub(super) fn fail(&mut self, at: usize, now: Nanos, maker: &mut RequestMaker) -> (Lane, WholeAnswer) {
+        let Redirected { ticket, first_sent, last_lane, fault, words, hops, .. } =
+            self.under_way.redirected_mut().remove(at);
+        if let Some(view) = maker.cluster_mut().filter(|_| hops.attempts() > 0) {
             view.counts.given_up += 1;
         }
-        let Some(cluster) = self.under_way.cluster_mut() else {
-            unreachable!("the request is one of a cluster")
-        };
-        let Redirected { ticket, first_sent, last_lane, fault, words, .. } = cluster.redirected.remove(at);
-        cluster.freed_at = cluster.freed_at.max(now);
-        cluster.look_again();
+        if let Some(cluster) = self.under_way.cluster_mut() {
+            cluster.freed_at = cluster.freed_at.max(now);
+            cluster.look_again();
+        }
         let whole = WholeAnswer {
             ticket,
             outcome: Outcome::Error(fault),
@@ -345,15 +417,22 @@ impl Client {
     fn next_step(&mut self, now: Nanos, maker: &mut RequestMaker) -> Option<Step> {
         let timeout_ns = maker.cluster()?.limits().timeout_ns;
         let cluster = self.under_way.cluster()?;
-        for (at, redirected) in cluster.redirected.iter().enumerate() {
+        for (at, redirected) in self.under_way.redirected().iter().enumerate() {
             if redirected.under_way.is_some() || redirected.wake_at > now && !self.stopped {
                 continue;
+            }
+            if redirected.is_cut_off {
+                return Some(Step::Failed(at));
             }
             let lane = redirected.lane.or_else(|| self.node_again(redirected, maker));
             let is_given_up =
                 || lane.is_some_and(|lane| maker.cluster().is_some_and(|view| view.is_given_up(lane)));
             let is_late = now >= redirected.ticket.due.saturating_add(timeout_ns);
-            match lane.filter(|&lane| self.lanes.is_open(lane) && !cluster.is_behind(at, lane)) {
+            match lane.filter(|&lane| self.lanes.is_open(lane) && !self.under_way.is_behind(at, lane)) {
+                // It was not redirected: the rest of what is under way.
+                Some(lane) if redirected.is_bound() || redirected.hops.attempts() == 0 => {
+                    return Some(Step::Again(at, lane));
+                }
                 _ if self.stopped => return Some(Step::Failed(at)),
                 Some(lane) => return Some(Step::Again(at, lane)),
                 None if is_late || is_given_up() => return Some(Step::Failed(at)),
@@ -383,13 +462,14 @@ impl Client {
     /// The lane that a request needs and that is not asked for yet, where lanes are opened on demand. It is opened also when the phase is
     /// over, since the request was due before.
     fn needed_lane(&self, now: Nanos, maker: &RequestMaker) -> Option<Lane> {
-        let cluster = self.under_way.cluster().filter(|cluster| cluster.on_demand && !self.stopped)?;
+        self.under_way.cluster().filter(|cluster| cluster.on_demand && !self.stopped)?;
         if let Some(lane) = self.lanes.closed_lane() {
             return Some(lane);
         }
         let waits = |redirected: &&Redirected| redirected.under_way.is_none() && redirected.wake_at <= now;
-        let mut lanes = cluster
-            .redirected
+        let mut lanes = self
+            .under_way
+            .redirected()
             .iter()
             .filter(waits)
             .filter_map(|redirected| redirected.lane.or_else(|| self.node_again(redirected, maker)));
@@ -405,7 +485,8 @@ impl Client {
     fn next_parked_time(&self, now: Nanos, maker: &RequestMaker) -> Nanos {
         let (Some(cluster), Some(view)) = (self.under_way.cluster(), maker.cluster()) else { return NEVER };
         let timeout_ns = view.limits().timeout_ns;
-        let of_redirected = cluster.redirected.iter().filter(|redirected| redirected.under_way.is_none());
+        let redirected = self.under_way.redirected();
+        let of_redirected = redirected.iter().filter(|redirected| redirected.under_way.is_none());
         let wakes = of_redirected.map(|redirected| match redirected.wake_at > now {
             true => redirected.wake_at,
             false => redirected.ticket.due.saturating_add(timeout_ns),
@@ -459,7 +540,7 @@ impl Client {
         let (Some(cluster), Some(view)) = (self.under_way.cluster(), maker.cluster_mut()) else {
             return Passage::Never;
         };
-        if cluster.is_blocked(place) {
+        if self.under_way.is_blocked(place) {
             return Passage::Later;
         }
         let on_demand = cluster.on_demand;
@@ -596,17 +677,26 @@ impl Client {
         Action::Unsent { verb: request.verb, due, place }
     }
 
-    /// Sends the redirected request at this place again.
-    fn ask_again<'a>(&'a mut self, at: usize, lane: Lane, maker: &'a mut RequestMaker) -> Action<'a> {
-        let Some(cluster) = self.under_way.cluster_mut() else {
-            unreachable!("the request is one of a cluster")
-        };
-        let redirected = &mut cluster.redirected[at];
+    /// Sends the redirected request at this place again, or the next commands of a sequence.
+    pub(super) fn ask_again<'a>(
+        &'a mut self,
+        at: usize,
+        lane: Lane,
+        maker: &'a mut RequestMaker,
+    ) -> Action<'a> {
+        let redirected = &mut self.under_way.redirected_mut()[at];
         redirected.under_way = Some(lane);
-        let (ticket, asking) = (redirected.ticket, redirected.asking);
+        let Redirected { ticket, rest, hops, .. } = *redirected;
+        let asking = redirected.asking && rest.is_none();
+        self.note_plain();
         let op = self.source.op_again(&ticket, maker);
-        let origin = if ticket.origin.is_part() { Origin::ResentPart } else { Origin::Resent };
-        Action::AskAgain { lane, op, ticket: Ticket { origin, ..ticket }, asking }
+        let cas = rest.map_or(op.cas, |rest| rest.sending.to_bits());
+        let origin = match ticket.origin {
+            _ if hops.attempts() == 0 => Origin::Sequence,
+            origin if origin.is_part() => Origin::ResentPart,
+            _ => Origin::Resent,
+        };
+        Action::AskAgain { lane, op: Op { cas, ..op }, ticket: Ticket { origin, ..ticket }, asking }
     }
 }
 

@@ -1,19 +1,18 @@
-//! The requests of one client of a cluster that have not found their node: those that were redirected, and those that were never sent.
+//! The requests of one client that take several exchanges, and those of a client of a cluster that were never sent.
 
 use std::collections::VecDeque;
 
 use super::next::NextRequest;
-use crate::client::route::{Lane, Place};
+use super::sequence_rest::SequenceRest;
+use crate::client::route::Lane;
 use crate::cluster::hops::Hops;
 use crate::connection::inflight::Ticket;
 use crate::protocol::Fault;
 use crate::time::Nanos;
 
-/// The requests of a client of a cluster that have not found their node.
+/// The requests of a client of a cluster that have not found their node and were never sent.
 #[derive(Debug, Default)]
 pub(super) struct ClusterRequests {
-    /// Requests that were sent, and whose reply did not end them, in the order of their first replies.
-    pub(super) redirected: Vec<Redirected>,
     /// Requests that were never sent, in the order in which they came. In closed loop each has a slot; in open loop they take none,
     /// so that requests of other nodes pass.
     pub(super) held: VecDeque<Held>,
@@ -54,6 +53,10 @@ pub(super) struct Redirected {
     /// The last error, with the node's words.
     pub(super) fault: Fault,
     pub(super) words: Box<[u8]>,
+    /// The rest of a sequence of commands; `None` for other requests.
+    pub(super) rest: Option<SequenceRest>,
+    /// The connection is closed that the rest of the sequence needs.
+    pub(super) is_cut_off: bool,
 }
 
 /// A request that was never sent.
@@ -65,6 +68,11 @@ pub(super) struct Held {
 }
 
 impl Redirected {
+    /// Whether the rest of the sequence needs the connection that it was sent over last.
+    pub(super) fn is_bound(&self) -> bool {
+        self.rest.is_some_and(|rest| rest.is_bound)
+    }
+
     /// Whether the ticket of a resent request is that of this one.
     pub(super) fn is(&self, ticket: &Ticket) -> bool {
         let own = &self.ticket;
@@ -79,34 +87,15 @@ impl ClusterRequests {
         *self = ClusterRequests { on_demand: self.on_demand, ..ClusterRequests::default() };
     }
 
-    /// Whether every request has found its node, and all lanes that may be needed are open or being opened.
+    /// Whether no request waits for its node, and all lanes that may be needed are open or being opened.
     #[inline]
     pub(super) fn is_calm(&self) -> bool {
-        self.redirected.is_empty() && self.held.is_empty() && !self.on_demand
+        self.held.is_empty() && !self.on_demand
     }
 
     /// Lets the held requests be looked at again, after a change of lanes, of the map, or of what they wait for.
     pub(super) fn look_again(&mut self) {
         self.looked_at = 0;
-    }
-
-    /// Lets the requests that wait to be sent again be sent at once, since the map is another one.
-    pub(super) fn end_waits(&mut self) {
-        self.look_again();
-        self.redirected.iter_mut().for_each(|redirected| redirected.wake_at = 0);
-    }
-
-    /// Whether a redirected request keeps others of its slot waiting.
-    pub(super) fn is_blocked(&self, place: Place) -> bool {
-        self.redirected.iter().any(|redirected| redirected.ticket.place == place)
-    }
-
-    /// Whether the redirected request at this place is not to be sent over `lane` yet, since an earlier one of its slot waits,
-    /// or is under way elsewhere.
-    pub(super) fn is_behind(&self, at: usize, lane: Lane) -> bool {
-        let place = self.redirected[at].ticket.place;
-        let mut before = self.redirected[..at].iter().filter(|other| other.ticket.place == place);
-        before.any(|other| other.under_way != Some(lane))
     }
 
     /// Removes the held request at this place, whose slot the caller uses or frees.

@@ -17,6 +17,8 @@ mod next;
 mod requests;
 pub mod route;
 mod rows;
+mod sequence_rest;
+mod sequences;
 mod slots;
 mod source;
 mod split;
@@ -50,7 +52,8 @@ use crate::workload::verify::stale::Writer;
 const DRAWN: bool = false;
 const ROWS: bool = true;
 
-/// The lanes over which a client asks what is due without further questions: it has no window and no policy, and is not stopped.
+/// The lanes over which a client asks what is due without further questions: it has no window and no policy, is not stopped, and has no
+/// request that is to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PlainLanes {
     /// There are further questions.
@@ -95,7 +98,10 @@ impl Client {
 
     /// Notes whether the client asks what is due without further questions, after a change of what decides that.
     fn note_plain(&mut self) {
-        let is_plain = self.source.window.is_none() && self.source.policy.is_none() && !self.stopped;
+        let is_plain = self.source.window.is_none()
+            && self.source.policy.is_none()
+            && !self.stopped
+            && !self.under_way.is_pending();
         self.plain_lanes = match self.lanes.is_single() {
             _ if !is_plain => PlainLanes::None,
             true => PlainLanes::Single,
@@ -196,8 +202,13 @@ impl Client {
     /// Returns what a client wants whose next request is not due, or does not come by itself over its only lane.
     #[inline(never)]
     fn poll_next<'a, const KIND: bool>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        if self.under_way.is_splitting() {
-            return self.ask_part(maker);
+        if self.under_way.splits.is_some() {
+            if self.under_way.is_splitting() {
+                return self.ask_part(maker);
+            }
+            if self.under_way.is_pending() {
+                return self.ask_on(now, maker);
+            }
         }
         match self.next::<KIND>(now, maker) {
             Next::Open(lane) => self.open(lane),
@@ -282,6 +293,7 @@ impl Client {
     /// Takes in that the lane is closed; with `again`, the client may open it again.
     pub fn handle_closed(&mut self, lane: Lane, again: bool, maker: &mut RequestMaker) {
         maker.checks.witness.clear();
+        self.cut_off_sequences(lane);
         let socket = self.lanes.get_mut(lane);
         socket.down = socket.state == LaneState::Opening;
         let mut next = if again { LaneState::Closed } else { LaneState::Lost };

@@ -5,6 +5,7 @@ use super::next::NextRequest;
 use super::source::Source;
 use super::{Action, Client};
 use crate::connection::inflight::{Origin, Ticket};
+use crate::protocol::resp::sequence::Sequence;
 use crate::protocol::resp::template::Wanted;
 use crate::protocol::{MetaAsk, Op, Verb};
 use crate::time::{NEVER, Nanos};
@@ -307,6 +308,9 @@ impl Client {
         }
         if pair_due != NEVER {
             self.under_way.waiting.begin_store_of_pair(index, pair_due);
+        }
+        if verb.is_command() && maker.sequence(verb).is_some_and(Sequence::is_divided) {
+            ticket.origin = Origin::Sequence;
         }
         let is_event = ticket.origin == Origin::Event;
         let op = self.source.write_of(&ticket, (version, cas), is_event, maker);

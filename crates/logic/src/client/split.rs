@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::cluster_requests::ClusterRequests;
+use super::cluster_requests::{ClusterRequests, Redirected};
 use crate::client::route::Place;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::Ticket;
@@ -10,7 +10,7 @@ use crate::protocol::Outcome;
 use crate::time::Nanos;
 use crate::workload::cache_counts::CacheCounts;
 
-/// The requests that lanes share, of a client with several of them.
+/// The requests of a client that lanes share, or that take several exchanges.
 #[derive(Debug, Default)]
 pub(super) struct Splits {
     /// Places and keys of the parts of the newest split that were not asked yet, sorted by place. The list is empty except
@@ -20,6 +20,8 @@ pub(super) struct Splits {
     pub(super) begun: VecDeque<Split>,
     /// Place in `begun` of the newest split.
     pub(super) newest: usize,
+    /// Requests that were sent, and whose reply did not end them, in the order of their first replies.
+    pub(super) redirected: Vec<Redirected>,
     /// Requests that have not found their node; `None` where the servers are no cluster.
     pub(super) cluster: Option<ClusterRequests>,
 }

@@ -1,9 +1,10 @@
 //! The requests of one client that are under way: the slots that they take, those that wait for a slot, and those that lanes share.
 
-use super::cluster_requests::ClusterRequests;
+use super::cluster_requests::{ClusterRequests, Redirected};
 use super::follow_ups::FollowUps;
 use super::slots::Slots;
 use super::split::{Splits, WholeAnswer};
+use crate::client::route::{Lane, Place};
 use crate::connection::answer::Answer;
 use crate::time::Nanos;
 use crate::workload::cache_counts::CacheCounts;
@@ -14,7 +15,7 @@ pub(super) struct UnderWay {
     pub(super) slots: Slots,
     /// Requests that answers and events asked for.
     pub(super) waiting: FollowUps,
-    /// Requests that lanes share; `None` where there is one lane.
+    /// Requests that lanes share, or that take several exchanges; `None` where there are none.
     pub(super) splits: Option<Box<Splits>>,
 }
 
@@ -32,6 +33,9 @@ impl UnderWay {
         assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
         self.slots.renew(depth, begin);
         self.waiting.clear();
+        if let Some(splits) = &mut self.splits {
+            splits.redirected.clear();
+        }
         if let Some(cluster) = self.cluster_mut() {
             cluster.clear();
         }
@@ -47,17 +51,48 @@ impl UnderWay {
         self.splits.as_mut()?.cluster.as_mut()
     }
 
+    /// Requests that were sent, and whose reply did not end them.
+    pub(super) fn redirected(&self) -> &[Redirected] {
+        self.splits.as_ref().map_or(&[], |splits| &splits.redirected)
+    }
+
+    /// Requests that were sent, and whose reply did not end them, to change them.
+    pub(super) fn redirected_mut(&mut self) -> &mut Vec<Redirected> {
+        &mut self.splits.get_or_insert_default().redirected
+    }
+
+    /// Whether one of them waits to be sent again, or to go on.
+    pub(super) fn is_pending(&self) -> bool {
+        self.redirected().iter().any(|redirected| redirected.under_way.is_none())
+    }
+
+    /// Whether a redirected request keeps others of its slot waiting.
+    pub(super) fn is_blocked(&self, place: Place) -> bool {
+        self.redirected().iter().any(|redirected| redirected.ticket.place == place)
+    }
+
+    /// Whether the redirected request at this place is not to be sent over `lane` yet, since an earlier one of its slot waits,
+    /// or is under way elsewhere.
+    pub(super) fn is_behind(&self, at: usize, lane: Lane) -> bool {
+        let redirected = self.redirected();
+        let place = redirected[at].ticket.place;
+        let mut before = redirected[..at].iter().filter(|other| other.ticket.place == place);
+        before.any(|other| other.under_way != Some(lane))
+    }
+
     /// Whether only some parts of a request were asked.
     #[inline]
     pub(super) fn is_splitting(&self) -> bool {
         self.splits.as_ref().is_some_and(|splits| !splits.parked.is_empty())
     }
 
-    /// Whether a request is being asked in parts, or one of a cluster has not found its node.
+    /// Whether a request is being asked in parts, was sent and goes on, or has not found its node.
     #[inline]
     pub(super) fn has_parted(&self) -> bool {
         let of_lanes = |splits: &Splits| {
-            !splits.parked.is_empty() || splits.cluster.as_ref().is_some_and(|cluster| !cluster.is_calm())
+            !splits.parked.is_empty()
+                || !splits.redirected.is_empty()
+                || splits.cluster.as_ref().is_some_and(|cluster| !cluster.is_calm())
         };
         self.splits.as_deref().is_some_and(of_lanes)
     }

@@ -36,7 +36,8 @@ pub struct Answer<'a> {
     pub arrived: Nanos,
     /// The clock when the worker took the result of the read that brought the reply, in nanoseconds.
     pub read: Nanos,
-    /// Number of items that the reply brought.
+    /// Number of items that the reply brought; of an error of a sequence, the commands that may be asked again
+    /// ([`Outcome::Failed`]).
     pub hits: u32,
     /// The source of `arrived`.
     pub stamp: Stamp,
@@ -138,12 +139,17 @@ fn hits_of(ticket: &Ticket, cas: u64) -> u32 {
 }
 
 /// The outcome and the message of a request whose reply has `outcome` and `message`. A read for a cas that brought an
-/// item without a CAS unique ends with a server error. What a command of the user found becomes hits among as many keys.
+/// item without a CAS unique ends with a server error. What a command of the user found becomes hits among as many keys, and a failed
+/// sequence an error.
 #[inline]
 pub(super) fn ending<'a>(owed: &mut Owed, outcome: Outcome, message: &'a [u8]) -> (Outcome, &'a [u8]) {
     if let Outcome::Found { hits, of } = outcome {
         (owed.hits, owed.ticket.keys) = (hits.into(), of);
         return (if hits > 0 { Outcome::Hit } else { Outcome::Miss }, message);
+    }
+    if let Outcome::Failed { fault, commands } = outcome {
+        owed.hits = commands;
+        return (Outcome::Error(fault), message);
     }
     let has_item = matches!(outcome, Outcome::Hit | Outcome::Stale);
     if has_item && owed.hits == 0 && owed.ticket.origin == Origin::BeforeCas {

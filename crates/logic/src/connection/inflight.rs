@@ -87,6 +87,8 @@ pub enum Origin {
     Resent,
     /// `ASKING` of a cluster, which goes before a request that is sent again.
     Asking,
+    /// The request is a part of a sequence of commands that waits for replies before it goes on.
+    Sequence,
 }
 
 impl Origin {

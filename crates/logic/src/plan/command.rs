@@ -14,7 +14,8 @@ use crate::protocol::resp::template::{Template, TemplateError};
 pub struct Command {
     /// Name of the operation in results: a small letter, then small letters, digits, `_` and `-`.
     pub name: String,
-    /// The command, with places such as `__key__` that each request fills.
+    /// The command, with places such as `__key__` that each request fills; or a sequence of commands with `;` between them, where `;;`
+    /// also waits for the replies.
     pub template: String,
 }
 

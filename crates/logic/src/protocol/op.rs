@@ -205,7 +205,8 @@ pub struct Op<'a> {
     /// Expiry in seconds, 0 for none; as memcached's protocol document says, negative is expired at once and more
     /// than 30 days is an absolute time.
     pub expiry_s: i64,
-    /// CAS unique, for [`Verb::Cas`].
+    /// CAS unique, for [`Verb::Cas`]; of a sequence of commands, which of them are sent
+    /// ([`Sending`](super::resp::sequence::Sending)).
     pub cas: u64,
     /// Amount, for [`Verb::Incr`] and [`Verb::Decr`]; for commands of the user the number that fills `__number__`, which
     /// is the index of the record.

@@ -70,6 +70,15 @@ pub enum Outcome {
         /// Number of keys or elements that were asked for.
         of: u16,
     },
+    /// A transaction was not carried out, because another client had changed what it watches.
+    Conflict,
+    /// A sequence of commands failed; a session makes an error of it.
+    Failed {
+        /// Why it failed.
+        fault: Fault,
+        /// The commands that may be asked again elsewhere or later, bit n for command n; 0 where none may be.
+        commands: u32,
+    },
     /// A read found a value that was marked as stale, and another client was asked to renew it.
     Stale,
     /// A read won the right to renew what it found, or to make what it did not find.
@@ -80,7 +89,8 @@ pub enum Outcome {
 
 impl Outcome {
     /// The outcomes of requests that were answered without an error and stored or found nothing, but for reads.
-    pub const WITHOUT_EFFECT: [Outcome; 3] = [Outcome::NotStored, Outcome::Exists, Outcome::NotFound];
+    pub const WITHOUT_EFFECT: [Outcome; 4] =
+        [Outcome::NotStored, Outcome::Exists, Outcome::NotFound, Outcome::Conflict];
 
     /// The word of result files for the outcome.
     pub fn name(&self) -> &'static str {
@@ -96,10 +106,11 @@ impl Outcome {
             Outcome::Number(_) => "number",
             Outcome::Ok => "ok",
             Outcome::Found { .. } => "found",
+            Outcome::Conflict => "conflict",
             Outcome::Stale => "stale",
             Outcome::Win => "win",
             Outcome::Recaching => "recaching",
-            Outcome::Error(fault) => fault.name(),
+            Outcome::Error(fault) | Outcome::Failed { fault, .. } => fault.name(),
         }
     }
 
@@ -117,11 +128,12 @@ impl Outcome {
             Outcome::Touched => 7,
             Outcome::Number(_) => 8,
             Outcome::Ok => 9,
-            Outcome::Error(_) => 10,
+            Outcome::Error(_) | Outcome::Failed { .. } => 10,
             Outcome::Stale => 11,
             Outcome::Win => 12,
             Outcome::Recaching => 13,
             Outcome::Found { .. } => 14,
+            Outcome::Conflict => 15,
         }
     }
 }
@@ -141,8 +153,13 @@ const ENDS: [u16; Verb::COUNT] = {
     const STORE: &[Outcome] = &[Outcome::Stored, Outcome::NotStored, Outcome::Exists, Outcome::NotFound];
     const COUNT: &[Outcome] =
         &[Outcome::Number(0), Outcome::Ok, Outcome::NotFound, Outcome::NotStored, Outcome::Exists];
-    const COMMAND: &[Outcome] =
-        &[Outcome::Ok, Outcome::Number(0), Outcome::NotFound, Outcome::Found { hits: 0, of: 0 }];
+    const COMMAND: &[Outcome] = &[
+        Outcome::Ok,
+        Outcome::Number(0),
+        Outcome::NotFound,
+        Outcome::Found { hits: 0, of: 0 },
+        Outcome::Conflict,
+    ];
     let mut all = [0; Verb::COUNT];
     let mut v = 0;
     while v < Verb::COUNT {

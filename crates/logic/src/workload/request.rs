@@ -6,6 +6,7 @@ use crate::client::route::{Lane, Place, Router};
 use crate::cluster::view::ClusterView;
 use crate::connection::outbox::Sources;
 use crate::plan::{Data, Fill, Work};
+use crate::protocol::resp::sequence::Sequence;
 use crate::protocol::resp::template::{Template, Wanted};
 use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value, Verb};
 use crate::rng::Stream;
@@ -624,6 +625,17 @@ impl RequestMaker {
             return Op { keys, value, delta, key_is_sure, ..Op::new(verb, key) };
         }
         Op { value, expiry_s, noreply, cas, delta: DELTA, meta, key_is_sure, ..Op::new(verb, key) }
+    }
+
+    /// The commands that a request of this verb asks, where they are several.
+    pub(crate) fn sequence(&self, verb: Verb) -> Option<&Sequence> {
+        self.commands.get(verb.command()?)?.sequence()
+    }
+
+    /// Whether requests may take several exchanges: those of a cluster, and sequences of commands that wait for replies.
+    pub fn may_go_on(&self) -> bool {
+        let mut sequences = self.commands.iter().filter_map(Template::sequence);
+        self.routing.cluster.is_some() || sequences.any(Sequence::is_divided)
     }
 
     /// The fact that a request of a command has to find out for one of its places; `None` behind the last.

@@ -101,7 +101,7 @@ fn requests_without_effect_are_those_of_operations_that_may_have_none() {
     let families = families(&snapshot, &process);
     let named = families.iter().find(|family| family.row.name == "pummel_requests_without_effect_total");
     let samples = &named.expect("it is served").samples;
-    let expected = [("not_stored", 0), ("exists", 0), ("not_found", 4)];
+    let expected = [("not_stored", 0), ("exists", 0), ("not_found", 4), ("conflict", 0)];
     assert_eq!(samples.len(), expected.len(), "none of the gets: {samples:?}");
     for (sample, (outcome, count)) in samples.iter().zip(expected) {
         let own = [("op", "touch".to_owned()), ("outcome", outcome.to_owned())];

@@ -164,7 +164,8 @@ pub static ROWS: &[Row] = &[
         &["op", "outcome"],
         Since::Interval,
         "Requests that were answered without an error and stored or found nothing: not_stored, exists (stored by another client in \
-         between) or not_found; absent for operations that always have an effect",
+         between), not_found or conflict (a transaction whose watched keys another client changed); absent for operations that always \
+         have an effect",
     ),
     counter(
         "pummel_redirects_total",

@@ -29,6 +29,9 @@ pub struct OtherOutcomes {
     /// Requests that found no record, and commands that were answered with nil; absent where there were none.
     #[serde(skip_serializing_if = "is_zero")]
     pub not_found: u64,
+    /// Transactions that were not carried out, since another client had changed what they watch; absent where there were none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub conflict: u64,
 }
 
 impl OtherOutcomes {
@@ -46,17 +49,18 @@ impl OtherOutcomes {
     fn of(name: &str, op: &OpResult, is_resp: bool) -> Option<OtherOutcomes> {
         let has_condition = Verb::ALL.iter().any(|verb| verb.name() == name && verb.has_condition());
         let count = |outcome: Outcome| op.outcomes.get(outcome.name()).copied().unwrap_or(0);
-        let [not_stored, exists, not_found] = Outcome::WITHOUT_EFFECT.map(count);
+        let [not_stored, exists, not_found, conflict] = Outcome::WITHOUT_EFFECT.map(count);
         // With memcached only a request without a reply ends so. RESP answers all, also with what is neither a number nor nil.
         let unanswered = if is_resp { 0 } else { count(Outcome::Ok) };
         let answered = op.completed.saturating_sub(unanswered);
-        let others = OtherOutcomes { op: name.to_owned(), answered, not_stored, exists, not_found };
+        let others = OtherOutcomes { op: name.to_owned(), answered, not_stored, exists, not_found, conflict };
         (op.requests > 0 && (has_condition || others.all() > 0)).then_some(others)
     }
 
     /// All of these requests that stored or found nothing.
     pub fn all(&self) -> u64 {
-        self.not_stored.saturating_add(self.exists).saturating_add(self.not_found)
+        let without_record = self.not_stored.saturating_add(self.exists).saturating_add(self.not_found);
+        without_record.saturating_add(self.conflict)
     }
 
     /// Whether the operation is a command of the user, whose nil may mean anything.
@@ -83,6 +87,7 @@ impl OtherOutcomes {
                 (&mut sum.not_stored, more.not_stored),
                 (&mut sum.exists, more.exists),
                 (&mut sum.not_found, more.not_found),
+                (&mut sum.conflict, more.conflict),
             ];
             fields.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
         }

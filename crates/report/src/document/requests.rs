@@ -118,8 +118,8 @@ pub struct OpResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hit_share_ci: Option<[f64; 2]>,
     /// Outcomes of the completed requests but for reads, which `hits` and `misses` count by key: `stored`,
-    /// `not_stored`, `exists`, `not_found`, `deleted`, `touched`, `number` (incr, decr) or `ok` (anything else,
-    /// and requests without a reply). `stale`, `win` and `recaching` are reads of memcached's meta protocol
+    /// `not_stored`, `exists`, `not_found`, `conflict` (a transaction whose watched keys another client changed), `deleted`, `touched`,
+    /// `number` (incr, decr) or `ok` (anything else, and requests without a reply). `stale`, `win` and `recaching` are reads of memcached's meta protocol
     /// that found a stale value, won the right to renew it (a set or cas by the same client follows), or found
     /// that another client renews it.
     pub outcomes: Named<u64>,

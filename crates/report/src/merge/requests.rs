@@ -67,6 +67,7 @@ pub fn counts_of(op: &OpResult) -> Counts {
             not_stored: outcome("not_stored"),
             exists: outcome("exists"),
             not_found: outcome("not_found"),
+            conflict: outcome("conflict"),
             deleted: outcome("deleted"),
             touched: outcome("touched"),
             number: outcome("number"),

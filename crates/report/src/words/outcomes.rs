@@ -12,6 +12,7 @@ pub fn other_outcomes(name: &str, others: &OtherOutcomes) -> String {
         (others.not_stored, "not stored"),
         (others.exists, "not stored, since another client had stored in between"),
         (others.not_found, found_none),
+        (others.conflict, "not carried out, since another client had changed what they watch"),
     ];
     let answered = grouped(others.answered);
     let each = kinds.into_iter().filter(|(count, _)| *count > 0);

@@ -1,7 +1,7 @@
 //! The commands of the built-in server: their names, their numbers of words, and their functions.
 
 use super::call::Call;
-use super::{cluster, connection, hashes, keys, strings};
+use super::{cluster, connection, hashes, keys, strings, transaction};
 use pummel_logic::protocol::{Keys, Verb};
 use pummel_logic::time::{MILLISECOND, SECOND};
 
@@ -52,7 +52,9 @@ const COMMANDS: &[RespCommand] = &[
     command("decr", 2, First, |call| strings::count(call, Verb::Decr, Some(-1))),
     command("decrby", 3, First, strings::decrby),
     command("del", -2, All, keys::del),
+    command("discard", 1, None, transaction::discard),
     command("echo", 2, None, connection::echo),
+    command("exec", 1, None, transaction::exec_alone),
     command("exists", -2, All, keys::exists),
     command("expire", -3, First, |call| keys::expire(call, SECOND, false)),
     command("expireat", -3, First, |call| keys::expire(call, SECOND, true)),
@@ -70,6 +72,7 @@ const COMMANDS: &[RespCommand] = &[
     command("info", -1, None, connection::info),
     command("mget", -2, All, strings::mget),
     command("mset", -3, EveryOther, strings::mset),
+    command("multi", 1, None, |call| transaction::multi(call, false)),
     command("persist", 2, First, keys::persist),
     command("pexpire", -3, First, |call| keys::expire(call, MILLISECOND, false)),
     command("pexpireat", -3, First, |call| keys::expire(call, MILLISECOND, true)),
@@ -85,6 +88,8 @@ const COMMANDS: &[RespCommand] = &[
     command("ttl", 2, First, |call| keys::remaining(call, SECOND)),
     command("type", 2, First, keys::kind_of),
     command("unlink", -2, All, keys::del),
+    command("unwatch", 1, None, transaction::unwatch),
+    command("watch", -2, All, transaction::watch),
 ];
 
 /// The command of that name in upper or lower case, and its place in the table.

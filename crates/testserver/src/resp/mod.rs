@@ -8,8 +8,11 @@ mod connection;
 mod hash;
 mod hashes;
 mod keys;
+mod queue;
 mod request;
 mod strings;
+mod transaction;
 
 pub(super) use self::answer::{answer, fail, verb};
+pub(super) use self::queue::Transaction;
 pub(super) use self::request::{Parser, Request};

@@ -111,6 +111,8 @@ fn word_of(outcome: Outcome) -> &'static str {
         | Outcome::Win
         | Outcome::Recaching
         | Outcome::Found { .. }
+        | Outcome::Conflict
+        | Outcome::Failed { .. }
         | Outcome::Error(_) => {
             unreachable!("the store does not answer a change with {outcome:?}")
         }

@@ -4,7 +4,7 @@ use super::field::Field;
 use super::invalid::{Invalid, refuse, refuse_if};
 use crate::cluster::slot_of;
 use crate::plan::command::NAME_MAX_BYTES;
-use crate::plan::{Command, Depth, Plan};
+use crate::plan::{Command, Depth, Plan, Route};
 use crate::protocol::resp::template::Template;
 use crate::protocol::{COMMANDS_MAX, Verb};
 use crate::time::{MILLISECOND, typed_time};
@@ -73,6 +73,14 @@ fn template(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid>
             typed_time(waits_ns)
         );
         refuse_if(least_ns > plan.timeout_ns, path, text, expected)?;
+    }
+    if let Some(sequence) = template.sequence() {
+        let is_single = plan.groups.iter().all(|group| group.depth == Depth::Limit(1));
+        let expected = "expected --depth 1: a request between WATCH or MULTI and the end of its transaction would be part of it, or end it";
+        refuse_if(sequence.divides_transaction() && !is_single, path, text, expected)?;
+        let expected = "expected only reads between WATCH and MULTI, which --cluster repeats where the transaction has to go elsewhere";
+        let is_repeated = plan.route == Route::Cluster && sequence.writes_before_transaction();
+        refuse_if(is_repeated, path, text, expected)?;
     }
     let expected = "expected keys that have the slot of __key__ whatever it is, such as __key__ or {__key__}:x, where slots decide on \
                     the node; several records need --key-tag";

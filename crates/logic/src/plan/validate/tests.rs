@@ -185,7 +185,7 @@ type Change = fn(&mut Plan);
 
 #[test]
 fn what_is_wrong_is_named_by_its_path() {
-    let rows: [(Plan, &str, Change); 75] = [
+    let rows: [(Plan, &str, Change); 80] = [
         (mixed(), "schema", |plan| plan.schema = 2),
         (mixed(), "servers", |plan| plan.servers.clear()),
         (mixed(), "servers[1]", |plan| plan.servers.push("a".to_owned())),
@@ -301,6 +301,26 @@ fn what_is_wrong_is_named_by_its_path() {
             mix_of(plan).popularity = Popularity::Zipf { exponent: f64::NAN };
         }),
         (mixed(), "phases[1].work.mix.multiget", |plan| mix_of(plan).multiget = 1_001),
+        (of_resp(), "commands[0].template", |plan| {
+            plan.commands = vec![Command::unnamed("MULTI ; INCR __key__")];
+        }),
+        (of_resp(), "commands[0].template", |plan| {
+            plan.commands = vec![Command::unnamed("MULTI ; INCR __key__ ;; EXEC")];
+            plan.groups[0].depth = Depth::Limit(2);
+        }),
+        (of_resp(), "commands[0].template", |plan| {
+            plan.commands = vec![Command::unnamed("WATCH __key__ ; DEL __key__ ; MULTI ; EXEC")];
+            (plan.route, plan.reconnect, plan.database) = (Route::Cluster, true, 0);
+            *mix_of(plan) = Mix::of(&[(Verb::Command, 1.0)]);
+        }),
+        (of_resp(), "commands[0].template", |plan| {
+            plan.commands = vec![Command::unnamed("GET __key__ ; GET other")];
+            plan.route = Route::Crc16;
+        }),
+        (of_resp(), "commands[0].template", |plan| {
+            plan.commands = vec![Command::unnamed("BLPOP __key__ 0.5 ; BLPOP __key__ 0.5")];
+            plan.timeout_ns = SECOND;
+        }),
         (of_resp(), "data.expiry_s", |plan| {
             (plan.commands, plan.data.style.field_bytes) = (Vec::new(), Some(4));
             *mix_of(plan) = Mix::of(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]);

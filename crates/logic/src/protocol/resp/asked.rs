@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use super::command_table::Tells;
-use crate::protocol::{Keys, lines};
+use super::sequence::{Sending, Sequence};
+use super::sequence_replies::SequenceReplies;
+use crate::protocol::{Fault, Keys, lines};
 
 /// The reply that is expected to a request, by the command that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(super) enum ExpectedReply {
     Any,
     /// A command whose reply says whether what it asked for was there.
     LookedUp(LookedUp),
+    /// Several commands, each with a reply of any form.
+    Sequence,
 }
 
 /// The meaning of a reply for what its command looked up.
@@ -39,7 +43,7 @@ pub(super) struct LookedUp {
 }
 
 /// The elements of a list that were found so far, where each stands for one that was looked up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
     /// Zeros stand for what was not found, beside nulls.
     pub(super) zero_is_none: bool,
@@ -51,7 +55,7 @@ pub(super) struct Found {
     pub(super) inner: u64,
 }
 
-/// The state that only connections with multi-gets or errors in strings need.
+/// The state that only connections with multi-gets, sequences or errors in strings need.
 #[derive(Debug, Default)]
 pub(super) struct UncommonReplies {
     /// Keys of the multi-gets that are not answered, oldest first.
@@ -66,8 +70,13 @@ pub(super) struct UncommonReplies {
     pub(super) found: bool,
     /// Whether the next value that is dropped is the name of a push message.
     pub(super) names_push: bool,
-    /// The found elements of the list that is being dropped; `None` where they are not counted.
+    /// The found elements of the list that is being dropped; `None` where they are not counted. The list of `EXEC` has them too, whose
+    /// errors are told from those within its elements.
     pub(super) found_of_list: Option<Found>,
+    /// The replies to the sequences that are not answered, oldest first.
+    pub(super) sequences: VecDeque<SequenceReplies>,
+    /// The memory of an answered sequence, kept so that it is used again.
+    pub(super) spare_sequence: Option<SequenceReplies>,
     /// The message of an error that is sent as a string, or the name of a push message.
     pub(super) words: Vec<u8>,
 }
@@ -105,6 +114,28 @@ impl UncommonReplies {
         self.reads
             .front()
             .map_or(&[], |read| Keys::Many { bytes: &read.bytes, ends: &read.ends }.key(self.passed))
+    }
+
+    /// Expects the replies to these commands of a sequence.
+    pub(super) fn ask_sequence(&mut self, sequence: &Sequence, sending: Sending) {
+        let mut replies = self.spare_sequence.take().unwrap_or_default();
+        replies.expect(sequence, sending);
+        self.sequences.push_back(replies);
+    }
+
+    /// Takes in that the oldest sequence was answered. The words of its error are those of the reply.
+    pub(super) fn answer_sequence(&mut self) {
+        if let Some(mut replies) = self.sequences.pop_front() {
+            std::mem::swap(&mut self.words, &mut replies.words);
+            self.spare_sequence = Some(replies);
+        }
+    }
+
+    /// Takes in an error in the replies to the oldest sequence, or that of a value in the list of `EXEC` (`is_in_list`).
+    pub(super) fn fail_in_sequence(&mut self, fault: Fault, words: &[u8], is_in_list: bool) {
+        if let Some(replies) = self.sequences.front_mut() {
+            replies.fail(fault, &words[..words.len().min(lines::LINE_MAX_BYTES)], is_in_list);
+        }
     }
 
     /// Keeps some of an error that is sent as a string, or of a name.

@@ -55,6 +55,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         // Where no request waits, the caller rejects the reply.
         let kind = self.asked.front().copied().unwrap_or(ExpectedReply::Any);
         let outcome = match (kind, head) {
+            (ExpectedReply::Sequence, head) => return Ok(self.in_sequence(head)),
             (_, ValueHead::Error(fault)) => return Ok(self.fails(fault)),
             (_, ValueHead::ErrorString(size)) => return Ok(self.begin_string(size, Passing::Words)),
             (ExpectedReply::LookedUp(asked), head) => return Ok(self.looked_up(asked, head)),
@@ -115,7 +116,7 @@ impl<const VERSION: u8> Resp<VERSION> {
                 if matches!(asked.tells, Tells::EachNull | Tells::EachZero) {
                     let zero_is_none = asked.tells == Tells::EachZero;
                     self.uncommon.get_or_insert_default().found_of_list =
-                        Some(Found { zero_is_none, passed: 0, hits: 0, inner: 0 });
+                        Some(Found { zero_is_none, ..Found::default() });
                 }
                 Meaning::Nothing
             }
@@ -128,6 +129,45 @@ impl<const VERSION: u8> Resp<VERSION> {
                 Meaning::Reply(found)
             }
         }
+    }
+
+    /// Handles the value that answers the next command of a sequence.
+    #[inline(never)]
+    fn in_sequence(&mut self, head: ValueHead) -> Meaning {
+        let uncommon = self.uncommon.get_or_insert_default();
+        let Some(replies) = uncommon.sequences.front_mut() else { return Meaning::Nothing };
+        if !matches!(head, ValueHead::Error(_) | ValueHead::ErrorString(_)) {
+            replies.pass(head);
+        }
+        match head {
+            ValueHead::Error(fault) => Meaning::FailsInSequence(fault),
+            ValueHead::ErrorString(size) => self.begin_string(size, Passing::Words),
+            ValueHead::Array(values @ 1..) | ValueHead::Group(values @ 1..) => {
+                if replies.is_of_exec() {
+                    uncommon.found_of_list = Some(Found::default());
+                }
+                (self.skip, self.ending) = (values, Some(Outcome::Ok));
+                Meaning::Nothing
+            }
+            ValueHead::String(size) | ValueHead::Verbatim(size) => {
+                (self.skip, self.ending) = (1, Some(Outcome::Ok));
+                self.begin_string(size, Passing::Dropped)
+            }
+            _ => self.value_ends().map_or(Meaning::Nothing, Meaning::Over),
+        }
+    }
+
+    /// Notes that a value in the replies to a sequence is complete. Returns the outcome of the sequence if it was the last one.
+    pub(super) fn value_ends(&mut self) -> Option<Outcome> {
+        if self.skip > 0 {
+            return self.passed_over();
+        }
+        let uncommon = self.uncommon.as_mut()?;
+        uncommon.found_of_list = None;
+        let outcome = uncommon.sequences.front_mut()?.end_command()?;
+        uncommon.answer_sequence();
+        self.asked.pop_front();
+        Some(outcome)
     }
 
     /// Begins the array that answers a multi-get.
@@ -183,13 +223,20 @@ impl<const VERSION: u8> Resp<VERSION> {
 
     /// Drops a value.
     pub(super) fn pass_over(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
+        let mut is_of_exec = false;
         let names_push = self.uncommon.as_mut().is_some_and(|uncommon| {
             if let Some(found) = &mut uncommon.found_of_list {
-                found.pass(head);
+                is_of_exec = found.pass(head) && !uncommon.sequences.is_empty();
             }
             mem::take(&mut uncommon.names_push)
         });
         match head {
+            ValueHead::Error(fault) if is_of_exec && self.is_in_sequence() => {
+                return Ok(Meaning::FailsInSequence(fault));
+            }
+            ValueHead::ErrorString(size) if is_of_exec && self.is_in_sequence() => {
+                return Ok(self.begin_string(size, Passing::Words));
+            }
             ValueHead::String(size) if names_push && (1..=PUSH_NAME_MAX_BYTES).contains(&size) => {
                 return Ok(self.begin_string(size, Passing::Name));
             }
@@ -212,9 +259,17 @@ impl<const VERSION: u8> Resp<VERSION> {
             return None;
         }
         let outcome = self.ending.take()?;
+        if self.is_in_sequence() {
+            return self.value_ends();
+        }
         let of_list = self.uncommon.as_mut().and_then(|uncommon| uncommon.found_of_list.take());
         self.asked.pop_front();
         Some(of_list.map_or(outcome, |found| Outcome::Found { hits: found.hits, of: found.passed }))
+    }
+
+    /// Whether the oldest request is a sequence.
+    fn is_in_sequence(&self) -> bool {
+        self.asked.front() == Some(&ExpectedReply::Sequence)
     }
 
     /// Begins to receive a string.
@@ -249,6 +304,14 @@ impl<const VERSION: u8> Resp<VERSION> {
             Passing::Words => {
                 let fault =
                     self.uncommon.as_ref().map_or(Fault::Server, |uncommon| reply::fault(&uncommon.words));
+                if self.is_in_sequence() {
+                    if let Some(uncommon) = &mut self.uncommon {
+                        let words = mem::take(&mut uncommon.words);
+                        uncommon.fail_in_sequence(fault, &words, self.skip > 0);
+                        uncommon.words = words;
+                    }
+                    return self.value_ends().map_or(StringEnd::Nothing, StringEnd::Request);
+                }
                 self.fails(fault);
                 Some(Outcome::Error(fault))
             }
@@ -276,7 +339,7 @@ impl<const VERSION: u8> Resp<VERSION> {
     pub(super) fn reply<'s>(&'s self, outcome: Outcome, line: Option<Line<'s>>) -> Step<'s> {
         let message = match (line, outcome, &self.uncommon) {
             (Some(line), ..) => &self.lines.line(line)[1..],
-            (None, Outcome::Error(_), Some(uncommon)) => &uncommon.words[..],
+            (None, Outcome::Error(_) | Outcome::Failed { .. }, Some(uncommon)) => &uncommon.words[..],
             _ => &[],
         };
         Step::Reply { tag: None, outcome, message }
@@ -284,19 +347,20 @@ impl<const VERSION: u8> Resp<VERSION> {
 }
 
 impl Found {
-    /// Takes in the first line of a value of the list.
-    fn pass(&mut self, head: ValueHead) {
+    /// Takes in the first line of a value of the list, and returns whether it is an element and not within one.
+    fn pass(&mut self, head: ValueHead) -> bool {
         let is_inner = self.inner > 0;
         if let ValueHead::Array(values) | ValueHead::Group(values) | ValueHead::Push(values) = head {
             self.inner = self.inner.saturating_add(values);
         }
         if is_inner {
             self.inner -= 1;
-            return;
+            return false;
         }
         let is_none = head == ValueHead::Null || self.zero_is_none && head == ValueHead::Integer(0);
         self.passed = self.passed.saturating_add(1);
         self.hits = self.hits.saturating_add(u16::from(!is_none));
+        true
     }
 }
 

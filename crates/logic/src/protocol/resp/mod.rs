@@ -7,6 +7,8 @@ mod decode;
 mod encode;
 mod places;
 mod reply;
+pub mod sequence;
+mod sequence_replies;
 pub mod template;
 mod words;
 
@@ -15,10 +17,11 @@ use std::sync::Arc;
 
 use self::asked::{ExpectedReply, UncommonReplies};
 use self::encode::{encode_many, encode_other, push_bulk, push_field, push_set};
+use self::sequence::Sending;
 use self::template::Template;
 use super::lines::Lines;
 use super::sized_value::{ValuePart, ValuePosition};
-use super::{Codec, Expect, Keys, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag, Verb};
+use super::{Codec, Expect, Fault, Keys, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag, Verb};
 use crate::connection::outbox::Outbox;
 
 /// RESP2 on one connection.
@@ -26,6 +29,10 @@ pub type Resp2 = Resp<2>;
 
 /// RESP3 on one connection, which begins with the handshake [`Handshake::resp3`](super::handshake::Handshake::resp3).
 pub type Resp3 = Resp<3>;
+
+const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
+
+const UNWATCH: &[u8] = b"*1\r\n$7\r\nUNWATCH\r\n";
 
 /// Codec of RESP on one connection. Replies come in the order of the requests and carry no tag, and their meaning
 /// depends on the request: the codec keeps the expected reply of each unanswered request.
@@ -37,7 +44,7 @@ pub struct Resp<const VERSION: u8> {
     lines: Lines,
     /// The expected replies of unanswered requests, oldest first.
     asked: VecDeque<ExpectedReply>,
-    /// State that only connections with multi-gets or with errors sent as strings need.
+    /// State that only connections with multi-gets, with sequences or with errors sent as strings need.
     uncommon: Option<Box<UncommonReplies>>,
     /// The commands of the user; [`Verb::command`] is the place of each.
     commands: Option<Arc<Vec<Template>>>,
@@ -99,6 +106,8 @@ enum Meaning {
     Reply(Outcome),
     /// A request ends with this outcome, after the last of its values.
     Over(Outcome),
+    /// The line is an error in the replies to a sequence.
+    FailsInSequence(Fault),
 }
 
 impl<const VERSION: u8> Codec for Resp<VERSION> {
@@ -172,6 +181,14 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
                 Meaning::Nothing => {}
                 Meaning::Item(size) => return Ok(self.item(size)),
                 Meaning::Over(outcome) => return Ok(self.reply(outcome, None)),
+                Meaning::FailsInSequence(fault) => {
+                    if let Some(uncommon) = &mut self.uncommon {
+                        uncommon.fail_in_sequence(fault, &self.lines.line(line)[1..], self.skip > 0);
+                    }
+                    if let Some(outcome) = self.value_ends() {
+                        return Ok(self.reply(outcome, None));
+                    }
+                }
                 Meaning::Reply(outcome) => {
                     return Ok(self.reply(outcome, reply::said(head, outcome).then_some(line)));
                 }
@@ -180,7 +197,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
     }
 
     fn encode_asking(&mut self, out: &mut Outbox) -> bool {
-        out.push(b"*1\r\n$6\r\nASKING\r\n");
+        out.push(ASKING);
         self.asked.push_back(ExpectedReply::Stored);
         true
     }
@@ -230,18 +247,37 @@ impl<const VERSION: u8> Resp<VERSION> {
         Expect::Reply
     }
 
-    /// Appends a command of the user.
+    /// Appends a command of the user, or those commands of a sequence that [`Op::cas`] says.
     #[inline(never)]
-    fn encode_command_of_user(&self, op: &Op<'_>, out: &mut Outbox) -> Result<ExpectedReply, Refused> {
+    fn encode_command_of_user(&mut self, op: &Op<'_>, out: &mut Outbox) -> Result<ExpectedReply, Refused> {
         let template = op.verb.command().zip(self.commands.as_ref()).and_then(|(place, all)| all.get(place));
         let template = template.ok_or(Refused("a command needs a template that says what it is"))?;
-        template.push(op, out)?;
-        Ok(template.looked_up().map_or(ExpectedReply::Any, ExpectedReply::LookedUp))
+        template.check(op)?;
+        let Some(sequence) = template.sequence() else {
+            template.push(0, op, out);
+            return Ok(template.looked_up().map_or(ExpectedReply::Any, ExpectedReply::LookedUp));
+        };
+        let mut sending = Sending::from_bits(op.cas);
+        if sending.is_unwatching {
+            out.push(UNWATCH);
+            return Ok(ExpectedReply::Any);
+        }
+        if sending.commands == 0 {
+            sending.commands = sequence.first_part();
+        }
+        for number in sequence::numbers(sending.commands & sequence.all()) {
+            if sending.is_asking && sequence.takes_asking(number) {
+                out.push(ASKING);
+            }
+            template.push(number, op, out);
+        }
+        self.uncommon.get_or_insert_default().ask_sequence(sequence, sending);
+        Ok(ExpectedReply::Sequence)
     }
 
     /// Appends a request with one key or none.
     #[inline]
-    fn encode_one(&self, op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<ExpectedReply, Refused> {
+    fn encode_one(&mut self, op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<ExpectedReply, Refused> {
         if self.field_bytes > 0 && key.len() > self.field_bytes as usize + 1 {
             let (name, field) = key.split_at(key.len() - self.field_bytes as usize);
             return push_field(op, name, field, out);

@@ -1,4 +1,4 @@
-//! A RESP command with places that each request fills: `ZADD __key__ __number__ __value__`.
+//! A RESP command, or a sequence of them, with places that each request fills: `ZADD __key__ __number__ __value__`.
 
 use std::fmt;
 
@@ -7,7 +7,8 @@ use super::command_table::{Access, CommandRow, Tells, Wait};
 use super::encode::{push_bulk, push_bulk_number};
 pub use super::places::Wanted;
 use super::places::{Fill, Part, PlaceError, Places};
-use super::words::{self, WordsError};
+use super::sequence::{self, Role, SEQUENCE_MAX, Sequence, SequenceCommand, TransactionFault};
+use super::words::{self, Word, WordsError};
 use crate::connection::outbox::Outbox;
 use crate::protocol::{Keys, Op, Refused};
 use crate::time::{MILLISECOND, Nanos, from_seconds};
@@ -41,9 +42,6 @@ const UNSUITABLE: &[(&str, Unsuitable)] = &[
     ("CLIENT TRACKING", Unsuitable::Tracking),
     ("SCRIPT DEBUG", Unsuitable::Others),
     ("SHUTDOWN", Unsuitable::Others),
-    ("MULTI", Unsuitable::Transaction),
-    ("EXEC", Unsuitable::Transaction),
-    ("DISCARD", Unsuitable::Transaction),
 ];
 
 /// The reason why a command cannot be measured.
@@ -61,27 +59,42 @@ pub enum Unsuitable {
     Tracking,
     /// The command stops the server, or other clients.
     Others,
-    /// The command is a part of a transaction, which is no single request.
-    Transaction,
     /// The command may stop the server in many ways, and only one of its forms is allowed.
     Debug,
 }
 
-/// A command, ready to be written for any request.
+/// Separates the commands of a sequence.
+const NEXT_MARK: &str = ";";
+
+/// Separates commands, and lets those behind it wait for the replies to those before it.
+const WAIT_MARK: &str = ";;";
+
+/// A command or a sequence of them, ready to be written for any request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
-    /// The words, as they are on the wire.
-    pieces: Vec<Piece>,
+    /// The words of each command, as they are on the wire.
+    pieces: Vec<Vec<Piece>>,
+    /// The commands, where there are several.
+    sequence: Option<Sequence>,
     /// The fills of the places beside the record's key, number and value.
     fills: Vec<Fill>,
     /// The words that are keys; those with the place of a key, for a command that is not known.
     key_words: Vec<Vec<Part>>,
-    /// Whether the command is a read by the flags of Redis.
+    /// Whether all of it are reads by the flags of Redis, outside of transactions.
     reads: bool,
     /// The meaning of replies for what was looked up; `None` where they have none.
     looked_up: Option<LookedUp>,
-    /// The time for which the server may let a request wait, in nanoseconds; `None` for a command that is answered at once.
+    /// The time for which the server may let a request wait, in nanoseconds; `None` for one that is answered at once.
     waits_ns: Option<Nanos>,
+}
+
+/// A command as it is read from a template.
+struct ReadCommand {
+    name: Vec<u8>,
+    words: Vec<Vec<Part>>,
+    /// The numbers of the words that are keys.
+    keys: Vec<usize>,
+    row: Option<&'static CommandRow>,
 }
 
 /// A piece of a command.
@@ -115,6 +128,10 @@ pub enum TemplateError {
     Arity(&'static str, i8),
     /// A command that waits says for ever, or not for how long.
     Endless(&'static str),
+    /// The sequence has so many commands, which are too many.
+    TooMany(usize),
+    /// The commands of a transaction do not fit each other.
+    Transaction(TransactionFault),
 }
 
 impl fmt::Display for TemplateError {
@@ -141,6 +158,10 @@ impl fmt::Display for TemplateError {
             TemplateError::Endless(name) => {
                 write!(to, "{name} waits without end here, and needs a time-out above 0 in its own word")
             }
+            TemplateError::TooMany(count) => {
+                write!(to, "a sequence has at most {SEQUENCE_MAX} commands, and this one {count}")
+            }
+            TemplateError::Transaction(fault) => to.write_str(&fault.words()),
         }
     }
 }
@@ -163,7 +184,6 @@ impl Unsuitable {
             Unsuitable::Database => "is what --database does",
             Unsuitable::Tracking => "is what --tracking does",
             Unsuitable::Others => "stops the server or its other clients, and no load does that",
-            Unsuitable::Transaction => "is a part of a transaction and no request by itself",
             Unsuitable::Debug => "is allowed with SLEEP alone",
         }
     }
@@ -173,7 +193,7 @@ impl std::error::Error for TemplateError {}
 
 impl Template {
     /// Reads a template: words between blanks, with the quotes of Redis' command line. A place may be a whole word or part of one, in
-    /// quotes too.
+    /// quotes too. A `;` between blanks separates commands, and `;;` also waits for their replies.
     ///
     /// # Errors
     /// Returns the [`TemplateError`] of the first rule that the text breaks.
@@ -183,40 +203,62 @@ impl Template {
             WordsError::Glued => TemplateError::Glued,
         })?;
         let mut places = Places::default();
-        let words: Vec<Vec<Part>> = words
-            .iter()
-            .map(|word| places.parts_of(word).map_err(TemplateError::Place))
-            .collect::<Result<_, _>>()?;
-        let name = match words.first().map(Vec::as_slice) {
-            None => return Err(TemplateError::Empty),
-            Some([Part::Text(name)]) => name,
-            Some(_) => return Err(TemplateError::NoCommand),
-        };
-        let second = words.get(1).and_then(|word| text_of(word));
-        if let Some((name, why)) = unsuitable(name, second) {
-            return Err(TemplateError::Unsuitable(name, why));
+        let (mut commands, mut parts) = (Vec::new(), Vec::new());
+        let is_mark = |word: &Word| word.is_mark(NEXT_MARK) || word.is_mark(WAIT_MARK);
+        let (mut rest, mut part) = (&words[..], 0);
+        loop {
+            let end = rest.iter().position(is_mark);
+            commands.push(ReadCommand::of(&rest[..end.unwrap_or(rest.len())], &mut places)?);
+            parts.push(part);
+            let Some(end) = end else { break };
+            part += usize::from(rest[end].is_mark(WAIT_MARK));
+            rest = &rest[end + 1..];
         }
-        let row = CommandRow::of(name, second);
-        if let Some(row) = row.filter(|row| !row.allows(words.len())) {
-            return Err(TemplateError::Arity(row.name, row.arity));
+        if commands.len() > SEQUENCE_MAX {
+            return Err(TemplateError::TooMany(commands.len()));
         }
-        let fixed = |at: usize| words.get(at).and_then(|word| text_of(word));
-        let has_key = |at: &usize| words[*at].iter().any(|part| matches!(part, Part::Key));
-        let keys: Vec<usize> = match row {
-            Some(row) => row.key_words(words.len(), fixed),
-            None => (1..words.len()).filter(has_key).collect(),
-        };
-        Ok(Template {
-            reads: row.is_some_and(|row| row.access == Access::Read),
-            looked_up: row.and_then(|row| looked_up(row, &words, keys.len())),
-            waits_ns: row.map_or(Ok(None), |row| waits_ns(row, &words))?,
-            key_words: keys.iter().map(|at| words[*at].clone()).collect(),
+        let names: Vec<&[u8]> = commands.iter().map(|command| &command.name[..]).collect();
+        let roles = sequence::roles(&names).map_err(TemplateError::Transaction)?;
+        let mut template = Template {
+            pieces: commands.iter().map(|command| pieces_of(&command.words)).collect(),
+            sequence: None,
+            reads: commands
+                .iter()
+                .zip(&roles)
+                .all(|(command, (role, _))| command.reads() && *role == Role::Plain),
+            looked_up: None,
+            waits_ns: None,
+            key_words: commands.iter().flat_map(ReadCommand::key_words).collect(),
             fills: places.fills,
-            pieces: pieces_of(words),
-        })
+        };
+        // Commands in a transaction never wait.
+        for (command, _) in commands.iter().zip(&roles).filter(|(_, (role, _))| *role != Role::Queued) {
+            if let Some(waits_ns) = command.waits_ns()? {
+                template.waits_ns = Some(template.waits_ns.unwrap_or(0).saturating_add(waits_ns));
+            }
+        }
+        if let [command] = &commands[..] {
+            template.looked_up = command.looked_up();
+        } else {
+            let of = |((command, part), (role, unit)): ((ReadCommand, usize), _)| SequenceCommand {
+                has_keys: !command.keys.is_empty(),
+                reads: command.reads(),
+                role,
+                part,
+                unit,
+            };
+            template.sequence =
+                Some(Sequence { commands: commands.into_iter().zip(parts).zip(roles).map(of).collect() });
+        }
+        Ok(template)
     }
 
-    /// Whether the command is a read by the flags that Redis gives it, so that a replica answers it.
+    /// The commands, where there are several.
+    pub fn sequence(&self) -> Option<&Sequence> {
+        self.sequence.as_ref()
+    }
+
+    /// Whether all commands are reads by the flags that Redis gives them, outside of transactions, so that a replica answers them.
     pub fn reads(&self) -> bool {
         self.reads
     }
@@ -226,7 +268,7 @@ impl Template {
         self.looked_up
     }
 
-    /// The time for which the server may let a request wait, in nanoseconds; `None` for a command that is answered at once.
+    /// The time for which the server may let a request wait, in nanoseconds; `None` for one that is answered at once.
     pub fn waits_ns(&self) -> Option<Nanos> {
         self.waits_ns
     }
@@ -284,12 +326,17 @@ impl Template {
         self.key_words.iter().all(|word| samples.iter().all(|key| is_kept(word, key)))
     }
 
-    /// Writes the command for a request. The first of its keys is that of its record; the others fill the places.
-    pub(super) fn push(&self, op: &Op<'_>, out: &mut Outbox) -> Result<(), Refused> {
-        if op.keys.count() != 1 + self.fills.len() || matches!(op.keys, Keys::Pairs(_)) {
-            return Err(Refused("a command has one key, and as many fills as it has places"));
+    /// Checks that a request has what fills the places: the first of its keys is that of its record, and each other one fills a place.
+    pub(super) fn check(&self, op: &Op<'_>) -> Result<(), Refused> {
+        match op.keys.count() != 1 + self.fills.len() || matches!(op.keys, Keys::Pairs(_)) {
+            true => Err(Refused("a command has one key, and as many fills as it has places")),
+            false => Ok(()),
         }
-        for piece in &self.pieces {
+    }
+
+    /// Writes the command of this number for a request that was checked.
+    pub(super) fn push(&self, number: usize, op: &Op<'_>, out: &mut Outbox) {
+        for piece in self.pieces.get(number).into_iter().flatten() {
             match piece {
                 Piece::Fixed(bytes) => out.push(bytes),
                 Piece::Place(Part::Key) => push_bulk(out, op.keys.key(0)),
@@ -300,7 +347,52 @@ impl Template {
                 Piece::Word(parts) => push_word(parts, op, out),
             }
         }
-        Ok(())
+    }
+}
+
+impl ReadCommand {
+    /// Reads a command of these words.
+    fn of(words: &[Word], places: &mut Places) -> Result<ReadCommand, TemplateError> {
+        let words: Vec<Vec<Part>> = words
+            .iter()
+            .map(|word| places.parts_of(&word.bytes).map_err(TemplateError::Place))
+            .collect::<Result<_, _>>()?;
+        let name = match words.first().map(Vec::as_slice) {
+            None => return Err(TemplateError::Empty),
+            Some([Part::Text(name)]) => name.clone(),
+            Some(_) => return Err(TemplateError::NoCommand),
+        };
+        let second = words.get(1).and_then(|word| text_of(word));
+        if let Some((name, why)) = unsuitable(&name, second) {
+            return Err(TemplateError::Unsuitable(name, why));
+        }
+        let row = CommandRow::of(&name, second);
+        if let Some(row) = row.filter(|row| !row.allows(words.len())) {
+            return Err(TemplateError::Arity(row.name, row.arity));
+        }
+        let fixed = |at: usize| words.get(at).and_then(|word| text_of(word));
+        let has_key = |at: &usize| words[*at].iter().any(|part| matches!(part, Part::Key));
+        let keys: Vec<usize> = match row {
+            Some(row) => row.key_words(words.len(), fixed),
+            None => (1..words.len()).filter(has_key).collect(),
+        };
+        Ok(ReadCommand { name, words, keys, row })
+    }
+
+    fn reads(&self) -> bool {
+        self.row.is_some_and(|row| row.access == Access::Read)
+    }
+
+    fn key_words(&self) -> impl Iterator<Item = Vec<Part>> {
+        self.keys.iter().map(|at| self.words[*at].clone())
+    }
+
+    fn looked_up(&self) -> Option<LookedUp> {
+        self.row.and_then(|row| looked_up(row, &self.words, self.keys.len()))
+    }
+
+    fn waits_ns(&self) -> Result<Option<Nanos>, TemplateError> {
+        self.row.map_or(Ok(None), |row| waits_ns(row, &self.words))
     }
 }
 
@@ -389,19 +481,19 @@ fn unsuitable(name: &[u8], second: Option<&[u8]>) -> Option<(&'static str, Unsui
 }
 
 /// Words on the wire: what is fixed is written out, and joined.
-fn pieces_of(words: Vec<Vec<Part>>) -> Vec<Piece> {
+fn pieces_of(words: &[Vec<Part>]) -> Vec<Piece> {
     let mut fixed = format!("*{}\r\n", words.len()).into_bytes();
     let mut pieces = Vec::new();
     for word in words {
-        if let [Part::Text(text)] = &word[..] {
+        if let Some(text) = text_of(word) {
             fixed.extend(format!("${}\r\n", text.len()).bytes());
             fixed.extend_from_slice(text);
             fixed.extend(b"\r\n");
             continue;
         }
-        let piece = match <[Part; 1]>::try_from(word) {
-            Ok([place]) => Piece::Place(place),
-            Err(word) => Piece::Word(word),
+        let piece = match &word[..] {
+            [place] => Piece::Place(place.clone()),
+            parts => Piece::Word(parts.to_vec()),
         };
         pieces.extend([Piece::Fixed(std::mem::take(&mut fixed)), piece]);
     }
@@ -425,7 +517,9 @@ mod tests {
             ..Op::new(Verb::Command, b"key")
         };
         let mut out = Outbox::default();
-        Template::parse(text)?.push(&op, &mut out).expect("one key");
+        let template = Template::parse(text)?;
+        template.check(&op).expect("one key");
+        (0..template.pieces.len()).for_each(|number| template.push(number, &op, &mut out));
         Ok(String::from_utf8(sent(&out)).expect("these tests write ASCII"))
     }
 
@@ -444,6 +538,12 @@ mod tests {
             ("GET '__key__ x'", "*2\r\n$3\r\nGET\r\n$5\r\nkey x\r\n"),
             ("SET a \"\"", "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$0\r\n\r\n"),
             ("GET __init", "*2\r\n$3\r\nGET\r\n$6\r\n__init\r\n"),
+            (
+                "MULTI ; INCR __key__ ; EXEC",
+                "*1\r\n$5\r\nMULTI\r\n*2\r\n$4\r\nINCR\r\n$3\r\nkey\r\n*1\r\n$4\r\nEXEC\r\n",
+            ),
+            ("ECHO ';' ;; ECHO ;x", "*2\r\n$4\r\nECHO\r\n$1\r\n;\r\n*2\r\n$4\r\nECHO\r\n$2\r\n;x\r\n"),
+            ("ECHO a;b", "*2\r\n$4\r\nECHO\r\n$3\r\na;b\r\n"),
         ] {
             assert_eq!(written(text).as_deref(), Ok(wire), "{text}");
         }
@@ -459,6 +559,7 @@ mod tests {
             "OBJECT encoding __key__",
             "SORT_RO __key__",
             "XREAD COUNT 1 STREAMS __key__ 0",
+            "GET __key__ ; TTL __key__ ;; GET __key__",
         ] {
             assert!(reads(text), "{text}");
         }
@@ -473,6 +574,9 @@ mod tests {
             "OBJECT __key__",
             "OBJECT",
             "PING",
+            "GET __key__ ; DEL __key__",
+            "MULTI ; GET __key__ ; EXEC",
+            "WATCH __key__ ; GET __key__ ; UNWATCH",
         ] {
             assert!(!reads(text), "{text}");
         }
@@ -484,7 +588,7 @@ mod tests {
             let mut out = Outbox::default();
             let template = Template::parse("ECHO <__number__>").expect("a command");
             let op = Op { delta, ..Op::new(Verb::Command, b"key") };
-            assert_eq!(template.push(&op, &mut out), Ok(()));
+            template.push(0, &op, &mut out);
             let wire = format!("*2\r\n$4\r\nECHO\r\n${}\r\n<{digits}>\r\n", digits.len() + 2);
             assert_eq!(sent(&out), wire.as_bytes());
         }
@@ -503,7 +607,21 @@ mod tests {
             ("SUBSCRIBE __key__", TemplateError::Unsuitable("SUBSCRIBE", Unsuitable::NoReply)),
             ("monitor", TemplateError::Unsuitable("MONITOR", Unsuitable::NoReply)),
             ("client reply off", TemplateError::Unsuitable("CLIENT REPLY", Unsuitable::NoReply)),
-            ("multi", TemplateError::Unsuitable("MULTI", Unsuitable::Transaction)),
+            ("multi", TemplateError::Transaction(TransactionFault::NoExec)),
+            ("MULTI ; INCR __key__", TemplateError::Transaction(TransactionFault::NoExec)),
+            ("exec", TemplateError::Transaction(TransactionFault::NoMulti("EXEC"))),
+            ("MULTI ; EXEC ; DISCARD", TemplateError::Transaction(TransactionFault::NoMulti("DISCARD"))),
+            ("MULTI ; multi ; EXEC", TemplateError::Transaction(TransactionFault::Inside("MULTI"))),
+            ("MULTI ; WATCH __key__ ; EXEC", TemplateError::Transaction(TransactionFault::Inside("WATCH"))),
+            ("WATCH __key__", TemplateError::Transaction(TransactionFault::WatchAlone)),
+            ("WATCH __key__ ; GET __key__", TemplateError::Transaction(TransactionFault::WatchAlone)),
+            ("MULTI 1 ; EXEC", TemplateError::Arity("MULTI", 1)),
+            ("MULTI ; SELECT 1 ; EXEC", TemplateError::Unsuitable("SELECT", Unsuitable::Database)),
+            ("GET __key__ ; GET", TemplateError::Arity("GET", 2)),
+            ("GET __key__ ; BLPOP __key__ 0", TemplateError::Endless("BLPOP")),
+            ("GET __key__ ;", TemplateError::Empty),
+            ("; GET __key__", TemplateError::Empty),
+            ("PING ;; ; PING", TemplateError::Empty),
             ("select 1", TemplateError::Unsuitable("SELECT", Unsuitable::Database)),
             ("debug reload", TemplateError::Unsuitable("DEBUG", Unsuitable::Debug)),
             ("GET", TemplateError::Arity("GET", 2)),
@@ -514,6 +632,9 @@ mod tests {
         ] {
             assert_eq!(Template::parse(text), Err(error), "{text}");
         }
+        let pings = |count: usize| Template::parse(&vec!["PING"; count].join(" ; ")).map(|_| ());
+        assert_eq!(pings(SEQUENCE_MAX), Ok(()));
+        assert_eq!(pings(SEQUENCE_MAX + 1), Err(TemplateError::TooMany(SEQUENCE_MAX + 1)));
         for text in ["CLIENT ID", "DEBUG SLEEP 0", "NEW.COMMAND", "XREAD STREAMS __key__ 0"] {
             assert!(Template::parse(text).is_ok(), "{text}");
         }
@@ -528,11 +649,13 @@ mod tests {
             ("BLMPOP 3 1 __key__ LEFT", 3_000),
             ("XREAD COUNT 1 BLOCK 20 STREAMS __key__ $", 20),
             ("WAIT 1 100", 100),
+            ("BLPOP __key__ 0.25 ; GET __key__ ;; BRPOP __key__ 1", 1_250),
         ] {
             assert_eq!(waits(text), Some(ms * MILLISECOND), "{text}");
         }
         assert_eq!(waits("XREAD STREAMS __key__ 0"), None);
         assert_eq!(waits("LPOP __key__"), None);
+        assert_eq!(waits("MULTI ; BLPOP __key__ 0 ; EXEC"), None, "nothing waits in a transaction");
     }
 
     #[test]
@@ -553,6 +676,7 @@ mod tests {
             ("ZUNION 2 __key__ __key2__", Some((Tells::Nothing, 2))),
             ("GETRANGE __key__ 0 1", None),
             ("NEW.COMMAND __key__", None),
+            ("GET __key__ ; GET __key__", None),
         ] {
             assert_eq!(tells(text), expected, "{text}");
         }
@@ -567,6 +691,7 @@ mod tests {
             "NEW __key__ x:__number__",
             "PING",
             "EVAL x 1 __key__ __int:1-2__",
+            "WATCH __key__ ; MULTI ; INCR {__key__}:a ; EXEC",
         ] {
             assert!(keeps(text, false), "{text}");
         }
@@ -577,6 +702,8 @@ mod tests {
             "GET __client__",
             "EVAL x 1 l",
             "EVAL x __int:1-2__ __key__ l",
+            "GET __key__ ; GET a",
+            "WATCH a ; MULTI ; GET __key__ ; EXEC",
         ] {
             assert!(!keeps(text, false), "{text}");
         }
@@ -598,9 +725,10 @@ mod tests {
         }
         let op = Op { keys: Keys::Many { bytes: &bytes, ends: &ends }, ..Op::new(Verb::Command, b"") };
         let mut out = Outbox::default();
-        assert_eq!(template.push(&op, &mut out), Ok(()));
+        assert_eq!(template.check(&op), Ok(()));
+        template.push(0, &op, &mut out);
         assert_eq!(sent(&out), b"*4\r\n$4\r\nZADD\r\n$3\r\nkey\r\n$2\r\n19\r\n$9\r\nm:0007:42\r\n");
-        assert!(template.push(&Op::new(Verb::Command, b"key"), &mut out).is_err());
+        assert!(template.check(&Op::new(Verb::Command, b"key")).is_err());
     }
 
     proptest! {

@@ -9,26 +9,42 @@ pub(super) enum WordsError {
     Glued,
 }
 
+/// A word without its quotes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) bytes: Vec<u8>,
+    /// A part of the word was in quotes.
+    is_quoted: bool,
+}
+
+impl Word {
+    /// Whether the word is this mark, which means itself in quotes.
+    pub(super) fn is_mark(&self, mark: &str) -> bool {
+        !self.is_quoted && self.bytes == mark.as_bytes()
+    }
+}
+
 /// Splits at blanks, and takes quotes off. A quote may open in the midst of a word: `a"b c"` is one word.
-pub(super) fn split(mut text: &[u8]) -> Result<Vec<Vec<u8>>, WordsError> {
+pub(super) fn split(mut text: &[u8]) -> Result<Vec<Word>, WordsError> {
     let mut words = Vec::new();
     loop {
         text = text.trim_ascii_start();
         if text.is_empty() {
             return Ok(words);
         }
-        let mut word = Vec::new();
+        let mut word = Word::default();
         while let Some((&first, after)) = text.split_first() {
             match first {
                 b'"' | b'\'' => {
-                    text = unquote(first, after, &mut word)?;
+                    word.is_quoted = true;
+                    text = unquote(first, after, &mut word.bytes)?;
                     if text.first().is_some_and(|byte| !byte.is_ascii_whitespace()) {
                         return Err(WordsError::Glued);
                     }
                 }
                 byte if byte.is_ascii_whitespace() => break,
                 byte => {
-                    word.push(byte);
+                    word.bytes.push(byte);
                     text = after;
                 }
             }
@@ -89,8 +105,13 @@ mod tests {
             ("  ", vec![]),
         ] {
             let expected: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
-            assert_eq!(split(text.as_bytes()), Ok(expected), "{text}");
+            let split =
+                split(text.as_bytes()).map(|words| words.into_iter().map(|word| word.bytes).collect());
+            assert_eq!(split, Ok(expected), "{text}");
         }
+        let marks: Vec<bool> =
+            split(br#"; ";" ';' a; ;; ;"""#).expect("words").iter().map(|word| word.is_mark(";")).collect();
+        assert_eq!(marks, [true, false, false, false, false, false]);
         for (text, error) in [
             ("GET \"a", WordsError::Open),
             ("GET 'a\\'", WordsError::Open),

@@ -66,6 +66,9 @@ fn requests_without_effect_are_told_calmly_and_as_a_warning_where_nearly_all_had
     // A command answers nil for what it does not find, and also where it has done what it is for.
     let nil = told(&[("command", 200, "not_found", 200)]);
     assert_eq!(nil, (Some(Tone::Plain), vec!["command: 200 of 200 answered with nil".to_owned()]));
+    let conflicts = told(&[("tx", 200, "conflict", 199)]);
+    let words = "tx: 199 of 200 not carried out, since another client had changed what they watch";
+    assert_eq!(conflicts, (Some(Tone::Plain), vec![words.to_owned()]));
 }
 
 #[test]
