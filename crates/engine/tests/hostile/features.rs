@@ -399,9 +399,9 @@ pub const COMMANDS: [&str; 11] = [
     "LRANGE __key__ 0 -1",
     "TTL __key__",
     "MGET __key__ __key2__",
-    "MULTI ; INCR {__key__}:n ; SET __key__ __value__ ; NEW.COMMAND ; EXEC",
+    "MULTI ; INCR __key__:n ; SET __key__ __value__ ; NEW.COMMAND ; EXEC",
     "WATCH __key__ ; MGET __key__ __key2__ ; MULTI ; SET __key__ __value__ ; MGET __key__ __key2__ ; EXEC",
-    "GET __key__ ; SET {__key__}:n __value__ ;; GET {__key__}:n ; TTL __key__ ;; MULTI ; INCR {__key__}:m ; EXEC",
+    "GET __key__ ; SET __key__:n __value__ ;; GET __key__:n ; TTL __key__ ;; MULTI ; INCR __key__:m ; EXEC",
 ];
 
 /// Commands of the user whose transactions wait for replies, so that nothing else may be under way.
