@@ -161,7 +161,7 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
 }
 
 impl<A: ReplyAccount> Replies<'_, A> {
-    /// Ends an exchange that may not be the end of its request: it is part of one, or a node of a cluster sends it on.
+    /// Ends an exchange that may not be the end of its request: it is part of one, or is sent on by a node of a cluster, or sent again.
     #[inline(never)]
     fn end_exchange(&mut self, answer: &Answer<'_>, message: &[u8]) {
         self.woken = true;
@@ -192,6 +192,12 @@ impl<A: ReplyAccount> Replies<'_, A> {
     /// Ends a request, or a part of one.
     #[inline(never)]
     fn finish_any(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        if let Outcome::Error(fault) = answer.outcome
+            && self.reporter.keeps_failed_keys()
+        {
+            let keys = self.client.keys_of(answer.ticket, self.maker);
+            self.reporter.note_failed_keys(keys, answer.ticket.verb, fault, message);
+        }
         match answer.ticket.origin.is_part() {
             true => {
                 if answer.ticket.answer_use == AnswerUse::Verify {

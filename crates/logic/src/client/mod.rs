@@ -8,13 +8,14 @@ mod answers;
 mod cache_answers;
 mod churning;
 mod cluster;
-mod cluster_requests;
 mod draws;
 mod follow_ups;
 mod lane_set;
 mod lanes;
 mod next;
+mod pending_requests;
 mod requests;
+mod retries;
 pub mod route;
 mod rows;
 mod slots;
@@ -87,6 +88,7 @@ impl Client {
         self.is_plain = self.lanes.is_single()
             && self.source.window.is_none()
             && self.source.policy.is_none()
+            && !self.under_way.has_pending()
             && !self.stopped;
     }
 
@@ -131,9 +133,9 @@ impl Client {
     pub fn poll<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         if maker.task.is_chosen() {
             if maker.task.is_rows() {
-                return match self.under_way.cluster() {
-                    Some(_) => self.poll_in_cluster(now, maker),
-                    None => self.poll_next::<ROWS>(now, maker),
+                return match self.under_way.cluster().is_some() || self.under_way.has_pending() {
+                    true => self.poll_pending(now, maker),
+                    false => self.poll_next::<ROWS>(now, maker),
                 };
             }
             self.source.pass_unwritten(maker);
@@ -147,8 +149,8 @@ impl Client {
         if self.source.window.is_some() {
             return self.poll_window(now, maker);
         }
-        if self.under_way.cluster().is_some() {
-            return self.poll_in_cluster(now, maker);
+        if self.under_way.cluster().is_some() || self.under_way.has_pending() {
+            return self.poll_pending(now, maker);
         }
         self.poll_next::<DRAWN>(now, maker)
     }
@@ -221,8 +223,8 @@ impl Client {
     pub fn handle_opened(&mut self, lane: Lane, at: Nanos) {
         self.lanes.set(lane, LaneState::Open(at));
         self.lanes.get_mut(lane).down = false;
-        if let Some(cluster) = self.under_way.cluster_mut() {
-            cluster.look_again();
+        if let Some(pending) = self.under_way.pending_mut() {
+            pending.look_again();
         }
         if let Some(tasks) = &mut self.source.window {
             tasks.began |= self.lanes.open() == self.lanes.len();

@@ -1,7 +1,7 @@
 //! The requests of one client that are under way: the slots that they take, those that wait for a slot, and those that lanes share.
 
-use super::cluster_requests::ClusterRequests;
 use super::follow_ups::FollowUps;
+use super::pending_requests::PendingRequests;
 use super::slots::Slots;
 use super::split::{Splits, WholeAnswer};
 use crate::connection::answer::Answer;
@@ -32,19 +32,38 @@ impl UnderWay {
         assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
         self.slots.renew(depth, begin);
         self.waiting.clear();
-        if let Some(cluster) = self.cluster_mut() {
-            cluster.clear();
+        if let Some(pending) = self.pending_mut() {
+            pending.clear();
         }
     }
 
-    /// Requests that have not found their node; `None` where the servers are no cluster.
-    pub(super) fn cluster(&self) -> Option<&ClusterRequests> {
-        self.splits.as_ref()?.cluster.as_ref()
+    /// Requests that did not end with their first reply, and those that wait; `None` where there are never any.
+    pub(super) fn pending(&self) -> Option<&PendingRequests> {
+        self.splits.as_ref()?.pending.as_ref()
     }
 
-    /// Requests that have not found their node, to change them.
-    pub(super) fn cluster_mut(&mut self) -> Option<&mut ClusterRequests> {
-        self.splits.as_mut()?.cluster.as_mut()
+    /// Requests that did not end with their first reply, to change them.
+    pub(super) fn pending_mut(&mut self) -> Option<&mut PendingRequests> {
+        self.splits.as_mut()?.pending.as_mut()
+    }
+
+    /// The pending requests of a client of a cluster; `None` where the servers are none.
+    pub(super) fn cluster(&self) -> Option<&PendingRequests> {
+        self.pending().filter(|pending| pending.is_cluster)
+    }
+
+    /// The pending requests of a client of a cluster, to change them.
+    pub(super) fn cluster_mut(&mut self) -> Option<&mut PendingRequests> {
+        self.pending_mut().filter(|pending| pending.is_cluster)
+    }
+
+    /// Whether requests of a client of no cluster are to be sent again, or wait for those that are.
+    #[inline]
+    pub(super) fn has_pending(&self) -> bool {
+        self.splits.is_some()
+            && self.pending().is_some_and(|pending| {
+                !pending.is_cluster && !(pending.redirected.is_empty() && pending.held.is_empty())
+            })
     }
 
     /// Whether only some parts of a request were asked.

@@ -1,30 +1,70 @@
-//! The requests of one client of a cluster that have not found their node: those that were redirected, and those that were never sent.
+//! The requests of one client that did not end with their first reply, and those that were never sent since they wait for them or for a
+//! node of a cluster.
 
 use std::collections::VecDeque;
 
 use super::next::NextRequest;
 use crate::client::route::{Lane, Place};
 use crate::cluster::hops::Hops;
-use crate::connection::inflight::Ticket;
+use crate::connection::inflight::{CheckState, Ticket};
+use crate::plan::RetryKind;
 use crate::protocol::Fault;
 use crate::time::Nanos;
 
-/// The requests of a client of a cluster that have not found their node.
+/// The requests of a client that did not end with their first reply, and those that wait.
 #[derive(Debug, Default)]
-pub(super) struct ClusterRequests {
+pub(super) struct PendingRequests {
     /// Requests that were sent, and whose reply did not end them, in the order of their first replies.
     pub(super) redirected: Vec<Redirected>,
     /// Requests that were never sent, in the order in which they came. In closed loop each has a slot; in open loop they take none,
-    /// so that requests of other nodes pass.
+    /// so that others pass.
     pub(super) held: VecDeque<Held>,
     /// Place in `held` before which no request can be sent until something changes.
     pub(super) looked_at: usize,
-    /// Time since which the client knows that requests of a slot need not wait for a redirected one any more.
+    /// Time since which the client knows that requests need not wait for a redirected one any more.
     pub(super) freed_at: Nanos,
     /// The phase is over: no request is sent again.
     pub(super) is_over: bool,
     /// A lane is opened when a request needs it, and not before.
     pub(super) on_demand: bool,
+    /// Whether the servers are a cluster; elsewhere a request is sent again over the lane that it was sent over.
+    pub(super) is_cluster: bool,
+}
+
+/// What a request reads or writes, as far as its order among others depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Touched {
+    /// Records in a slot of a cluster, whose requests keep their order.
+    Slot(Place),
+    /// One record.
+    Record {
+        /// A number that no other record of the client's requests has.
+        record: u64,
+        /// Whether the record is only read.
+        reads: bool,
+    },
+    /// Several records, or one that is not known.
+    Any {
+        /// Whether the records are only read.
+        reads: bool,
+    },
+}
+
+impl Touched {
+    /// Whether two requests have to keep their order: both touch a record, and one of them may write it.
+    pub(super) fn collides(self, other: Touched) -> bool {
+        match (self, other) {
+            (Touched::Slot(one), Touched::Slot(two)) => one == two,
+            (Touched::Record { record: one, reads }, Touched::Record { record: two, reads: also }) => {
+                one == two && !(reads && also)
+            }
+            (
+                Touched::Record { reads, .. } | Touched::Any { reads },
+                Touched::Record { reads: also, .. } | Touched::Any { reads: also },
+            ) => !(reads && also),
+            (Touched::Slot(_), _) | (_, Touched::Slot(_)) => true,
+        }
+    }
 }
 
 /// Most requests that one client holds in open loop. Further ones are never sent.
@@ -33,8 +73,12 @@ pub(super) const HELD_MAX: usize = 4_096;
 /// A request that was sent, and whose reply did not end it.
 #[derive(Debug)]
 pub(super) struct Redirected {
-    /// The request as it was asked first.
+    /// The request as it was asked first; with another check state where it is not known what became of a write.
     pub(super) ticket: Ticket,
+    /// The check state of the request as it was asked first.
+    pub(super) check_state: CheckState,
+    /// What the request reads or writes.
+    pub(super) touched: Touched,
     /// Time of the first sending; [`NEVER`](crate::time::NEVER) until there is one.
     pub(super) first_sent: Nanos,
     /// The lane that a reply named; `None` where the owner of the slot decides.
@@ -45,8 +89,13 @@ pub(super) struct Redirected {
     /// Whether `ASKING` goes before the request.
     pub(super) asking: bool,
     pub(super) hops: Hops,
+    /// Times that the request waited after an error of a kind that the plan names, and the last of these kinds.
+    pub(super) tries: u16,
+    pub(super) kind: Option<RetryKind>,
     /// Time from which on the request is sent again.
     pub(super) wake_at: Nanos,
+    /// Time after which the request is not sent again.
+    pub(super) until: Nanos,
     /// The lane on which the request is outstanding again.
     pub(super) under_way: Option<Lane>,
     /// The lane over which the request was sent last.
@@ -73,10 +122,11 @@ impl Redirected {
     }
 }
 
-impl ClusterRequests {
+impl PendingRequests {
     /// Forgets the phase before, or the client before.
     pub(super) fn clear(&mut self) {
-        *self = ClusterRequests { on_demand: self.on_demand, ..ClusterRequests::default() };
+        let (on_demand, is_cluster) = (self.on_demand, self.is_cluster);
+        *self = PendingRequests { on_demand, is_cluster, ..PendingRequests::default() };
     }
 
     /// Lets the held requests be looked at again, after a change of lanes, of the map, or of what they wait for.
@@ -90,16 +140,16 @@ impl ClusterRequests {
         self.redirected.iter_mut().for_each(|redirected| redirected.wake_at = 0);
     }
 
-    /// Whether a redirected request keeps others of its slot waiting.
-    pub(super) fn is_blocked(&self, place: Place) -> bool {
-        self.redirected.iter().any(|redirected| redirected.ticket.place == place)
+    /// Whether a redirected request keeps one that touches this waiting.
+    pub(super) fn is_blocked(&self, touched: Touched) -> bool {
+        self.redirected.iter().any(|redirected| redirected.touched.collides(touched))
     }
 
-    /// Whether the redirected request at this place is not to be sent over `lane` yet, since an earlier one of its slot waits,
+    /// Whether the redirected request at this place is not to be sent over `lane` yet, since an earlier one that it has to follow waits,
     /// or is under way elsewhere.
     pub(super) fn is_behind(&self, at: usize, lane: Lane) -> bool {
-        let place = self.redirected[at].ticket.place;
-        let mut before = self.redirected[..at].iter().filter(|other| other.ticket.place == place);
+        let touched = self.redirected[at].touched;
+        let mut before = self.redirected[..at].iter().filter(|other| other.touched.collides(touched));
         before.any(|other| other.under_way != Some(lane))
     }
 
