@@ -101,7 +101,7 @@ impl KindCounts {
 }
 
 crate::counters! {
-    /// What became of requests after errors of the kinds after which they are sent again.
+    /// Fates of requests after errors of the kinds after which they are sent again.
     #[serde(deny_unknown_fields)]
     pub struct RetryCounts {
         /// Times that a request was to be sent again, by the error before that.

@@ -45,7 +45,7 @@ struct Sent {
 /// The end of a request: its operation, its due time and first sending, and its outcome.
 type End = (Verb, Nanos, Nanos, Outcome);
 
-/// What a scene has beside the usual.
+/// The properties of a scene that differ from the usual.
 struct Props {
     records: u64,
     requests: u64,

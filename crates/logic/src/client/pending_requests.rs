@@ -31,12 +31,12 @@ pub(super) struct PendingRequests {
     pub(super) is_cluster: bool,
 }
 
-/// What a request reads or writes, as far as its order among others depends on it.
+/// The records that a request reads or writes, as far as its order among others depends on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touched {
     /// Records in a slot of a cluster, whose requests keep their order.
     Slot(Place),
-    /// One record.
+    /// A single record.
     Record {
         /// A number that no other record of the client's requests has.
         record: u64,
@@ -77,7 +77,7 @@ pub(super) struct Redirected {
     pub(super) ticket: Ticket,
     /// The check state of the request as it was asked first.
     pub(super) check_state: CheckState,
-    /// What the request reads or writes.
+    /// The records that the request reads or writes.
     pub(super) touched: Touched,
     /// Time of the first sending; [`NEVER`](crate::time::NEVER) until there is one.
     pub(super) first_sent: Nanos,

@@ -49,7 +49,7 @@ impl Client {
         }
     }
 
-    /// What the request of this ticket reads or writes.
+    /// The records that the request of this ticket reads or writes.
     pub(super) fn touched_by(&self, ticket: &Ticket, maker: &mut RequestMaker) -> Touched {
         match self.under_way.cluster() {
             Some(_) => Touched::Slot(ticket.place),
@@ -70,7 +70,7 @@ impl Client {
     }
 }
 
-/// What a request of this verb and (first) key reads or writes; `has_more`: it has other keys.
+/// The records that a request of this verb and (first) key reads or writes; `has_more`: it has other keys.
 fn touched((verb, key): (Verb, u64), has_more: bool, maker: &mut RequestMaker) -> Touched {
     let reads = maker.is_read(verb);
     match has_more || !maker.has_one_record(verb) {
