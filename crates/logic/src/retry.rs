@@ -35,12 +35,9 @@ pub fn kind_of(fault: Fault, words: &[u8]) -> Option<RetryKind> {
         b"OOM" => Some(RetryKind::Oom),
         b"READONLY" => Some(RetryKind::ReadOnly),
         b"SERVER_ERROR" if words[end..].starts_with(b" out of memory") => Some(RetryKind::Oom),
-        // The binary protocol has a status, whose text has no word of its own.
-        _ => match words {
-            b"Out of memory" => Some(RetryKind::Oom),
-            b"Busy" | b"Temporary failure" => Some(RetryKind::Busy),
-            _ => None,
-        },
+        // The binary protocol has statuses, whose texts have no word of their own: memcached says what it has no memory for.
+        b"Out" if words[end..].starts_with(b" of memory") => Some(RetryKind::Oom),
+        _ => matches!(words, b"Busy" | b"Temporary failure").then_some(RetryKind::Busy),
     }
 }
 
@@ -207,7 +204,8 @@ mod tests {
             (server, "SERVER_ERROR out of memory", Some(RetryKind::Oom)),
             (server, "SERVER_ERROR object too large for cache", None),
             (server, "Out of memory", Some(RetryKind::Oom)),
-            (server, "Out of memory allocating", None),
+            (server, "Out of memory allocating item", Some(RetryKind::Oom)),
+            (server, "Out of time", None),
             (server, "Busy", Some(RetryKind::Busy)),
             (server, "Temporary failure", Some(RetryKind::Busy)),
             (Fault::Moved, "MOVED 1 a:1", None),
