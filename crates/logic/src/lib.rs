@@ -25,6 +25,8 @@ pub mod merge;
 pub mod plan;
 #[deny(clippy::expect_used, clippy::unwrap_used)]
 pub mod protocol;
+#[deny(clippy::expect_used, clippy::unwrap_used)]
+pub mod retry;
 pub mod rng;
 pub mod secrets;
 pub mod time;

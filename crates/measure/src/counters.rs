@@ -3,6 +3,7 @@
 use pummel_logic::arrival::Passed;
 use pummel_logic::cluster::view::RedirectCounts;
 use pummel_logic::counters;
+use pummel_logic::retry::RetryCounts;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::WindowCounts;
 
@@ -27,6 +28,9 @@ counters! {
         /// Replies of a cluster's nodes that redirected requests or made them wait.
         #[serde(default, skip_serializing_if = "RedirectCounts::is_zero")]
         pub redirects: RedirectCounts,
+        /// Errors after which requests were sent again, where the plan says so.
+        #[serde(default, skip_serializing_if = "RetryCounts::is_zero")]
+        pub retry: RetryCounts,
     }
 }
 

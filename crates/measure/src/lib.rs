@@ -26,6 +26,7 @@ pub mod counts;
 pub mod cross_checks;
 pub mod events;
 pub mod evidence;
+pub mod failed_keys;
 pub mod figures;
 pub mod flight;
 pub mod generator;

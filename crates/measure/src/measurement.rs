@@ -10,6 +10,7 @@ use crate::audit::Audit;
 use crate::calibration::Calibrated;
 use crate::evidence::Evidence;
 use crate::evidence::provenance::Provenance;
+use crate::failed_keys::FailedKeys;
 use crate::flight::FlightTime;
 use crate::interval::Interval;
 use crate::parts::renumbered;
@@ -127,6 +128,9 @@ pub struct Measurement {
     /// Messages of servers with errors, and how often each came; at most [`MESSAGES_KEPT`] different ones. The messages of
     /// loads that are not recorded stand in `load`.
     pub messages: BTreeMap<String, u64>,
+    /// The keys of requests that failed in any phase; `None` where they are not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_keys: Option<FailedKeys>,
     /// The time that requests were in flight, by counts; [`little`](crate::littles_law::little) compares it with what
     /// the recorder holds.
     #[serde(default)]
@@ -366,6 +370,7 @@ impl Measurement {
         self.noreply_errors += other.noreply_errors;
         merge_messages(&mut self.messages, &other.messages);
         merge_messages(&mut self.pushes, &other.pushes);
+        self.failed_keys.merge(&other.failed_keys);
         self.flight.merge(&other.flight);
         self.generator.merge(&other.generator);
         self.whole_run.merge(&other.whole_run);

@@ -50,6 +50,8 @@ pub fn document_of(report: &Report<'_>) -> Document {
 fn without_names(document: Document) -> Document {
     let names = names_of(&document);
     let plan = plan_without_names(&document.plan, &names);
+    // Keys are data, and stand in no result.
+    let failed_keys = document.failed_keys.clone();
     let replaced = serde_json::to_vec(&document).ok().and_then(|text| {
         let mut value: Value = serde_json::from_slice(&text).ok()?;
         walk(&mut value, &names);
@@ -58,6 +60,7 @@ fn without_names(document: Document) -> Document {
         serde_json::from_slice(value.to_string().as_bytes()).ok()
     });
     // A name that is also a word of the layout makes another document of it. All that may hold names is left out then.
+    let replaced = replaced.map(|document| Document { failed_keys, ..document });
     replaced.unwrap_or(Document {
         plan,
         reason: None,

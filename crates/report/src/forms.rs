@@ -1,8 +1,11 @@
 //! The forms of a result that are files: the table that options, checks, result files and series follow.
 
+use pummel_logic::plan::Plan;
+use pummel_measure::failed_keys::FailedKeys;
+
 use crate::document::Document;
 use crate::stored::ResultDocument;
-use crate::{hdr, junit, layouts};
+use crate::{failed_keys, hdr, junit, layouts};
 
 /// A form of a result that is a file.
 #[derive(Debug)]
@@ -41,6 +44,8 @@ pub enum Render {
     OfAny(fn(&ResultDocument) -> Vec<u8>),
     /// A form of one run that has every request as a line, which is written while the run goes on.
     OfRequests,
+    /// A form of the keys of requests that failed, of a run that keeps them.
+    OfFailedKeys(fn(&FailedKeys, &Plan) -> Vec<u8>),
 }
 
 /// All forms, in the order of `--help`.
@@ -102,6 +107,14 @@ pub static FORMS: &[&Form] = &[
         writing: Writing::Final,
         render: Render::OfRequests,
     },
+    &Form {
+        name: "failed-keys",
+        help: "Write the keys of requests that failed, each with its operation, phase and reason, as CSV: the first 10,000",
+        takes_stdout: false,
+        wants_histograms: false,
+        writing: Writing::Final,
+        render: Render::OfFailedKeys(failed_keys::render),
+    },
 ];
 
 impl Form {
@@ -120,7 +133,10 @@ impl Form {
         match (self.render, result) {
             (Render::OfAny(render), result) => Some(render(result)),
             (Render::OfRun(render), ResultDocument::Run(run)) => Some(render(run)),
-            (Render::OfRun(_) | Render::OfRequests, _) => None,
+            (Render::OfFailedKeys(render), ResultDocument::Run(run)) => {
+                run.failed_keys.as_ref().map(|failed| render(failed, &run.plan))
+            }
+            (Render::OfRun(_) | Render::OfRequests | Render::OfFailedKeys(_), _) => None,
         }
     }
 }

@@ -25,6 +25,7 @@ pub mod csv;
 pub mod curve;
 pub mod document;
 mod escaped;
+mod failed_keys;
 pub mod forms;
 pub mod hdr;
 pub mod hgrm;

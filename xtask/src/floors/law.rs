@@ -32,7 +32,7 @@ const LOGIC: &[&str] = &[
     "dist",
     "protocol",
     "plan",
-    "arrival client::route",
+    "arrival client::route retry",
     "cluster",
     "workload",
     "connection plan::validate unsent",

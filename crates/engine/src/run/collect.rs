@@ -482,6 +482,9 @@ impl<'a, 'w> Collector<'a, 'w> {
             udp.merge(&end.udp);
         }
         self.measurement.noreply_errors += end.noreply_errors;
+        if let Some(failed) = end.failed_keys.as_deref() {
+            self.measurement.failed_keys.get_or_insert_default().merge(failed);
+        }
         for (name, count) in &end.pushes {
             self.measurement.push(name, *count);
         }

@@ -8,10 +8,11 @@ use pummel_logic::cluster::hops::HopLimits;
 use pummel_logic::cluster::reads::ReadRule;
 use pummel_logic::cluster::view::ClusterView;
 use pummel_logic::plan::share::{ClientId, depth_at_start, loaders, rank_among_mates};
-use pummel_logic::plan::{Clock, Group, Plan, TRACE_VERBS, Transport, Work};
+use pummel_logic::plan::{Clock, Group, Plan, Retry, TRACE_VERBS, Transport, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::protocol::resp::template::Template;
+use pummel_logic::retry::Retries;
 use pummel_logic::rng::{Stream, mix};
 use pummel_logic::unsent::draws_of_client;
 use pummel_logic::workload::mix::verbs_of;
@@ -151,6 +152,7 @@ fn client_of(context: &RunContext<'_>, id: ClientId, servers: &[u32]) -> Client 
     let writer = context.verifies().then(|| Writer::new(context.mark, plan.clients_before(id)));
     let client = Client::new(id.group, id.number, servers[0], writer).with_lanes(servers);
     let client = if context.cluster.is_some() { client.of_cluster() } else { client };
+    let client = if plan.retry.is_some() { client.with_retries() } else { client };
     match &context.window {
         Some(window) => client.with_window(window, plan.groups[id.group].clients.into()),
         None => client,
@@ -179,6 +181,7 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
         trace: context.trace.as_ref().map(|trace| TraceShare::new(Arc::clone(trace), worker, workers)),
         recorded: context.recorded_keys.clone(),
         commands: context.commands.clone().unwrap_or_default(),
+        retries: plan.retry.as_ref().map(|retry| Box::new(retries_of(plan, retry, worker))),
         epoch_ns: clock::wall().saturating_sub(clock::now()),
         ..RequestInputs::new(keys, values, &plan.data, clients, context.mark)
     })
@@ -205,6 +208,11 @@ fn cluster_view_of(context: &RunContext<'_>, worker: u64) -> ClusterView {
     view
 }
 
+/// The requests of a worker that are sent again.
+fn retries_of(plan: &Plan, retry: &Retry, worker: u64) -> Retries {
+    Retries::new(retry, Stream::from_seed(mix(&[plan.seed, worker, RETRY_STREAM])))
+}
+
 /// The handshake of the clients' connections. A master may become a replica at any time, so that READONLY is sent to all nodes where
 /// replicas are asked something.
 fn lanes_handshake_of(context: &RunContext<'_>) -> Arc<Handshake> {
@@ -218,6 +226,9 @@ fn lanes_handshake_of(context: &RunContext<'_>) -> Arc<Handshake> {
 
 /// The number of the stream that shifts the waits of redirected requests.
 const CLUSTER_STREAM: u64 = 0x636c_7573_7465_7200;
+
+/// The number of the stream that shifts the waits of requests that are sent again.
+const RETRY_STREAM: u64 = 0x7265_7472_7900;
 
 fn limits_of(plan: &Plan) -> WorkerLimits {
     WorkerLimits {
@@ -248,6 +259,7 @@ fn report_options_of(context: &RunContext<'_>, worker: usize, clients: &[ClientI
         stamped: plan.engine.clock == Clock::Kernel && !context.host.servers.iter().any(Server::is_unix),
         times_servers: plan.servers.len() > 1,
         sampling: plan.engine.stamps.map(|sampling| (sampling, plan.seed)),
+        failed_keys: plan.failed_keys && plan.window().is_none() && plan.sequence().is_none(),
         shards: context.cluster.as_ref().map(|published| Arc::clone(published.shards())),
         parts: plan.changes.parts.iter().map(|part| part.at_ns).collect(),
         seed: mix(&[plan.seed, u64::from(context.process_share.first_worker) + worker as u64]),

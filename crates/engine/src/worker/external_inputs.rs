@@ -136,9 +136,9 @@ fn leaves<C: Codec>(
     true
 }
 
-/// Counts the requests of a cluster's clients that were due before the phase was `over`, and wait for a node.
+/// Counts the requests that were due before the phase was `over` and were never sent, since they wait for a node or for other requests.
 pub fn count_held_back<C: Codec>(state: &mut WorkerState<C>, over: Nanos) {
-    if state.maker.cluster().is_none() {
+    if !state.has_pending() {
         return;
     }
     for entry in &mut state.entries {
@@ -152,7 +152,7 @@ pub fn count_held_back<C: Codec>(state: &mut WorkerState<C>, over: Nanos) {
 
 /// Ends the requests that were sent and wait to be sent again or to go on, since the phase is over.
 pub fn end_waiting<C: Codec>(state: &mut WorkerState<C>, now: Nanos) {
-    if !state.maker.may_go_on() {
+    if !state.has_pending() {
         return;
     }
     for number in 0..state.entries.len() {

@@ -9,6 +9,7 @@ use pummel_logic::workload::window::Finding;
 use pummel_measure::audit::AuditCounts;
 use pummel_measure::connections::Connections;
 use pummel_measure::events::{ConnectionEvent, Departure, Row};
+use pummel_measure::failed_keys::FailedKeys;
 use pummel_measure::flight::FlightTime;
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Bytes, Verify};
@@ -159,6 +160,8 @@ pub struct WorkerEnd {
     pub udp: udp::DatagramCounts,
     /// Errors of requests that asked for no reply.
     pub noreply_errors: u64,
+    /// The keys of requests that failed; `None` where they are not kept.
+    pub failed_keys: Option<Box<FailedKeys>>,
     /// The names of messages that no request asked for.
     pub pushes: Messages,
     /// The messages of servers with errors, without those of loads that are not recorded.

@@ -161,8 +161,8 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
 }
 
 impl<A: ReplyAccount> Replies<'_, A> {
-    /// Ends an exchange that may not be the end of its request: it is part of one, a node of a cluster sends it on, or a sequence goes
-    /// on.
+    /// Ends an exchange that may not be the end of its request: it is part of one, is sent on by a node of a cluster or sent again, or is
+    /// a part of a sequence that goes on.
     #[inline(never)]
     fn end_exchange(&mut self, answer: &Answer<'_>, message: &[u8]) {
         self.woken = true;
@@ -199,6 +199,12 @@ impl<A: ReplyAccount> Replies<'_, A> {
     /// Ends a request, or a part of one.
     #[inline(never)]
     fn finish_any(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        if let Outcome::Error(fault) = answer.outcome
+            && self.reporter.keeps_failed_keys()
+        {
+            let keys = self.client.keys_of(answer.ticket, self.maker);
+            self.reporter.note_failed_keys(keys, answer.ticket.verb, fault, message);
+        }
         match answer.ticket.origin.is_part() {
             true => {
                 if answer.ticket.answer_use == AnswerUse::Verify {

@@ -147,7 +147,7 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
-    /// Ends a request of a cluster's client that was sent over this lane last, with an error.
+    /// Ends a request that was to be sent again, and was sent over this lane last, with an error.
     #[cold]
     pub fn give_up<A: ReplyAccount>(&mut self, number: usize, lane: Lane, whole: &WholeAnswer) {
         let slot = self.lanes.slot_of(number, lane);

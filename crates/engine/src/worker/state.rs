@@ -437,9 +437,14 @@ impl<C: Codec> WorkerState<C> {
         self.wake(client);
     }
 
-    /// Lets no request of a cluster be sent again, since the phase is over.
+    /// Whether clients may have requests that wait, to be sent again, to go on or for a node of a cluster.
+    pub fn has_pending(&self) -> bool {
+        self.maker.may_go_on() || self.maker.retries().is_some()
+    }
+
+    /// Lets no request be sent again, since the phase is over.
     pub fn end_redirects(&mut self) {
-        if self.maker.cluster().is_some() {
+        if self.has_pending() {
             self.entries.iter_mut().for_each(|entry| entry.client.end_redirects());
         }
     }

@@ -5,9 +5,9 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, Audit, Burst, BurstStates, Changes, ChurningClients, Command, Data, DealBy, Delete, Depth,
     Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, Login, Mix, Part,
-    Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape, ReadFrom, Replay, Route,
-    Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Tracking, Transport,
-    Until, Window, WithinSecond, Work,
+    Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape, ReadFrom, Replay, Retry,
+    RetryKind, Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl,
+    Tracking, Transport, Until, Window, WithinSecond, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::{Stream, below, mix};
@@ -66,11 +66,13 @@ pub enum Feature {
     Tracking,
     /// Requests are commands of the user, whose replies say what was there or say nothing of it.
     Commands,
+    /// Requests are sent again after errors.
+    Retries,
 }
 
 impl Feature {
     /// All features in their order.
-    pub const ALL: [Feature; 25] = [
+    pub const ALL: [Feature; 26] = [
         Feature::Handshake,
         Feature::Churn,
         Feature::Windows,
@@ -96,6 +98,7 @@ impl Feature {
         Feature::Audit,
         Feature::Tracking,
         Feature::Commands,
+        Feature::Retries,
     ];
 
     /// The name of the feature on command lines and in tables.
@@ -126,6 +129,7 @@ impl Feature {
             Feature::Audit => "audit",
             Feature::Tracking => "tracking",
             Feature::Commands => "commands",
+            Feature::Retries => "retries",
         }
     }
 }
@@ -369,6 +373,9 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     if has(Feature::Commands) {
         command(&mut plan, &mut Draws::new(seed, 11));
     }
+    if has(Feature::Retries) {
+        retry(&mut plan, &mut Draws::new(seed, 12));
+    }
     change_keys(&mut plan, pair, model, &mut Draws::new(seed, 6));
     place_keys(&mut plan, &mut Draws::new(seed, 8));
     form_values(&mut plan, &mut Draws::new(seed, 10));
@@ -376,6 +383,20 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
         audit(&mut plan, &mut Draws::new(seed, 9));
     }
     Setting { plan, model, has_tails: false }
+}
+
+/// Lets requests be sent again after some errors or all, for less than a wait takes or for several waits.
+fn retry(plan: &mut Plan, draws: &mut Draws) {
+    let replies: &[RetryKind] = &RetryKind::ALL[..RetryKind::Lost as usize];
+    let wins = plan.mixes().any(|(_, mix)| mix.meta.vivify_s.is_some() || mix.meta.recache_s.is_some());
+    let kinds = match draws.below(4) {
+        0 => replies,
+        1 if !wins => &RetryKind::ALL[RetryKind::Lost as usize..],
+        _ if wins => replies,
+        _ => &RetryKind::ALL,
+    };
+    plan.reconnect |= kinds.iter().any(|kind| kind.is_unanswered());
+    plan.retry = Some(Retry { kinds: kinds.to_vec(), for_ns: draws.one_of(&[3, 30, 80]) * MILLISECOND });
 }
 
 /// Reads back what was stored, after a pause or at once.
@@ -638,7 +659,9 @@ fn models(pair: Pair) -> Vec<Model> {
         Feature::Verify,
         Feature::Unstored,
     ];
-    if !any(&mixed) && !any(&[Feature::Dependent, Feature::KeyChurn, Feature::Cluster, Feature::Commands]) {
+    let drawn =
+        [Feature::Dependent, Feature::KeyChurn, Feature::Cluster, Feature::Commands, Feature::Retries];
+    if !any(&mixed) && !any(&drawn) {
         models.push(Model::Replay);
     }
     models

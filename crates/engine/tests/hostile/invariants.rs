@@ -35,6 +35,8 @@ const TIMES_MAX_BYTES: i64 = 5 * (448 << 10);
 /// longest silence of servers that answer nothing. `is_total`: all servers fall silent for ever, after a few messages.
 pub fn limits(plan: &Plan, trace_rows: u64, is_total: bool) -> Limits {
     let mut limits = Limits { time_ns: 2 * plan.timeout_ns + OPENING_NS, turns: 20_000 };
+    // A request that is sent again takes its time for that, and is one turn each time.
+    let retry_ns = plan.retry.as_ref().map_or(0, |retry| retry.for_ns);
     for phase in &plan.phases {
         let drain_ns = plan.timeout_ns.min(SECOND);
         let patience_ns = (PATIENCE.0 * plan.timeout_ns).max(PATIENCE.1);
@@ -64,8 +66,10 @@ pub fn limits(plan: &Plan, trace_rows: u64, is_total: bool) -> Limits {
                 limits.turns += time_ns / 500;
                 time_ns + drain_ns + MILLISECOND
             }
-            None if is_total => requests * 4 * plan.timeout_ns + patience_ns + 2 * RETRY_MAX_NS + drain_ns,
-            None => requests * (plan.timeout_ns + RETRY_MAX_NS) + patience_ns + drain_ns,
+            None if is_total => {
+                requests * (4 * plan.timeout_ns + retry_ns) + patience_ns + 2 * RETRY_MAX_NS + drain_ns
+            }
+            None => requests * (plan.timeout_ns + retry_ns + RETRY_MAX_NS) + patience_ns + drain_ns,
         };
         limits.turns += 40 * requests;
     }
@@ -202,6 +206,7 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
     holds(redirected <= replies + redirects.repeated, &|| {
         format!("more requests than redirects: {redirects:?}")
     });
+    retried(run, &counts, &mut holds);
     cached(run, &counts, &mut holds);
 
     // Connections are asked for at a pace.
@@ -241,6 +246,28 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
         format!("{} right values of windows are called wrong", window.verify_failed)
     });
     findings
+}
+
+/// Checks that requests are sent again only after the errors that the plan names, and no more often than its time allows.
+fn retried(run: &Run<'_>, counts: &Counts, holds: &mut impl FnMut(bool, &dyn Fn() -> String)) {
+    let counted = &run.outcome.measurement.counters.retry;
+    let Some(retry) = &run.setting.plan.retry else {
+        return holds(counted.is_zero(), &|| format!("nothing is sent again: {counted:?}"));
+    };
+    let has_kind = |(kind, _)| retry.kinds.contains(&kind);
+    holds(counted.retries.iter().all(has_kind) && counted.given_up.iter().all(has_kind), &|| {
+        format!("sent again without being asked to: {counted:?}")
+    });
+    // Waits double, and the shortest is half of the first one; a last attempt is made when the time is over.
+    let waits = (0..20).find(|n| ((5 * MILLISECOND) << n) - 5 * MILLISECOND > retry.for_ns).unwrap_or(20);
+    // Each part of a request, on a server or in a slot of its own, is sent again by itself.
+    let parts = if counts.keys > counts.requests() { run.setting.plan.data.records } else { 1 };
+    let most = counts.requests() * parts * (waits + 1);
+    holds(counted.retries.total() <= most, &|| format!("more than {most} retries: {counted:?}"));
+    let ended = counted.recovered + counted.given_up.total() + counted.not_repeatable;
+    holds(ended <= counts.requests() * parts, &|| format!("of {counts:?}: {counted:?}"));
+    let failed = counted.given_up.total() + counted.not_repeatable;
+    holds(failed <= parts * counts.failed(), &|| format!("failed of {counts:?}: {counted:?}"));
 }
 
 /// Checks that the windows of time, from which figures get their intervals, have every request once.

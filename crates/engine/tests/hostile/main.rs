@@ -221,6 +221,11 @@ fn commands_alone() {
 }
 
 #[test]
+fn pairs_with_requests_that_are_sent_again() {
+    run_pairs_of(Feature::Retries);
+}
+
+#[test]
 fn pairs_with_a_trace() {
     run_pairs_of(Feature::Trace);
 }
@@ -272,6 +277,7 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Churn, Feature::Events),
         (Feature::Churn, Feature::Evictions),
         (Feature::Churn, Feature::Audit),
+        (Feature::Churn, Feature::Retries),
         (Feature::Windows, Feature::ReadThrough),
         (Feature::Windows, Feature::Noreply),
         (Feature::Windows, Feature::Settle),
@@ -287,12 +293,14 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Windows, Feature::Audit),
         (Feature::Windows, Feature::Tracking),
         (Feature::Windows, Feature::Commands),
+        (Feature::Windows, Feature::Retries),
         (Feature::Tls, Feature::Udp),
         (Feature::Udp, Feature::Trace),
         (Feature::Udp, Feature::Cluster),
         (Feature::Udp, Feature::Audit),
         (Feature::Udp, Feature::Tracking),
         (Feature::Udp, Feature::Commands),
+        (Feature::Udp, Feature::Retries),
         (Feature::Verify, Feature::Trace),
         (Feature::MultiGet, Feature::Dependent),
         (Feature::MultiGet, Feature::Trace),
@@ -302,6 +310,7 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Noreply, Feature::Audit),
         (Feature::Noreply, Feature::Tracking),
         (Feature::Noreply, Feature::Commands),
+        (Feature::Noreply, Feature::Retries),
         (Feature::Settle, Feature::Trace),
         (Feature::Settle, Feature::Evictions),
         (Feature::Until, Feature::Changes),
@@ -320,7 +329,7 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Evictions, Feature::Audit),
         (Feature::Audit, Feature::Commands),
     ];
-    assert_eq!((pairs().count(), refused), (325, expected.to_vec()));
+    assert_eq!((pairs().count(), refused), (351, expected.to_vec()));
 }
 
 #[test]

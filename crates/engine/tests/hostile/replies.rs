@@ -222,11 +222,12 @@ pub fn with_odd_fields(wire: Wire, message: &[u8], which: u64) -> Vec<u8> {
     odd
 }
 
-/// The error of a node that does not serve a slot, or not now: to any node, to itself, to slots and nodes that there are not.
+/// The error of a node that does not serve a slot, or not now: to any node, to itself, to slots and nodes that there are not; or that
+/// of a server that does not serve the request now.
 pub fn redirect(draws: &mut Draws, slots: &[u16]) -> Vec<u8> {
     let slot = draws.one_of(slots);
     let node = draws.below(3);
-    let words = match draws.below(14) {
+    let words = match draws.below(17) {
         0..4 => format!("MOVED {slot} 127.0.0.{node}:11211"),
         4..6 => format!("ASK {slot} 127.0.0.{node}:11211"),
         6 => format!("MOVED {slot} :11211"),
@@ -236,7 +237,10 @@ pub fn redirect(draws: &mut Draws, slots: &[u16]) -> Vec<u8> {
         10 => "TRYAGAIN Multiple keys request during rehashing of slot".to_owned(),
         11 => "CLUSTERDOWN The cluster is down".to_owned(),
         12 => "READONLY You can't write against a read only replica.".to_owned(),
-        _ => "MASTERDOWN Link with MASTER is down".to_owned(),
+        13 => "MASTERDOWN Link with MASTER is down".to_owned(),
+        14 => "BUSY Redis is busy running a script.".to_owned(),
+        15 => "BUSYKEY Target key name already exists.".to_owned(),
+        _ => "OOM command not allowed when used memory > 'maxmemory'.".to_owned(),
     };
     format!("-{words}\r\n").into_bytes()
 }

@@ -352,6 +352,8 @@ impl OptionValues {
             interval_ns: SECOND,
             timeout_ns: self.timeout_ns,
             reconnect: false,
+            retry: None,
+            failed_keys: false,
             evidence: self.evidence,
             probe: false,
             server_stats_ns: None,

@@ -349,6 +349,8 @@ fn plan(options: &Options, machine: &Machine<'_>, servers: Vec<String>, config: 
         interval_ns: SECOND,
         timeout_ns: if options.udp || options.facebook { UDP_TIMEOUT_NS } else { TIMEOUT_NS },
         reconnect: options.reconnect || options.rep_write.is_some(),
+        retry: None,
+        failed_keys: false,
         verify: 0.0,
         evidence: !options.no_evidence,
         probe: false,

@@ -266,6 +266,8 @@ fn plan(
         interval_ns: SECOND,
         timeout_ns: TIMEOUT_NS,
         reconnect: false,
+        retry: None,
+        failed_keys: false,
         verify: 0.0,
         evidence: !options.no_evidence,
         probe: false,

@@ -433,6 +433,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         adaptive: adaptive::of(&args.pace),
         changes,
         fail_on: fail_on(args),
+        failed_keys: args.output.files.0.get("failed-keys").is_some(),
         labels: labels(args)?,
         groups,
         phases: if replays {
@@ -493,6 +494,7 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
         data: typed.data(&args.data, inputs)?,
         allow_partial_load: args.data.allow_partial_load,
         fail_on: args.output.result.fail_on(),
+        failed_keys: args.output.files.0.get("failed-keys").is_some(),
         labels: args.output.result.labels()?,
         groups: vec![group],
         phases: match pace.fill.is_empty() {
@@ -581,6 +583,7 @@ fn saved_plan(typed: &Typed<RunArgs>, path: &str, inputs: &FrontInputs) -> Resul
     if !typed.args.output.result.fail_on.is_empty() {
         plan.fail_on = typed.args.output.result.fail_on();
     }
+    plan.failed_keys |= typed.args.output.files.0.get("failed-keys").is_some();
     let refused = |accepted: String| UsageError::Value {
         flag: "--plan".to_string(),
         value: typed.word("--plan").unwrap_or_default().to_string(),
@@ -615,8 +618,9 @@ fn base(
         seed: inputs.seed,
         interval_ns: SECOND,
         timeout_ns: target.timeout,
-        // A cluster's connections come and go with its nodes.
-        reconnect: target.reconnect || target.cluster.cluster,
+        reconnect: target.reconnects(),
+        retry: target.retry(),
+        failed_keys: false,
         verify: 0.0,
         goals: Vec::new(),
         engine: self::engine(engine, threads),

@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::dist;
 use pummel_logic::plan::address::RESP_PORT;
 use pummel_logic::plan::{
-    Arrivals, Burst, Depth, Fill, Goal, KeyChurn, Protocol, Route, SlotRange, Tracking, TransmitSampling,
-    ValueClass,
+    Arrivals, Burst, Depth, Fill, Goal, KeyChurn, Protocol, Retry, RetryKind, Route, SlotRange, Tracking,
+    TransmitSampling, ValueClass,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
@@ -249,6 +249,31 @@ pub struct TargetArgs {
     /// answers nothing for 10 timeouts (at least 10 s, at most 60 s) is given up
     #[arg(long)]
     pub reconnect: bool,
+    /// Send a request again after these errors, in the same slot, after 10 ms, then twice as long each time up to 500 ms: `loading`,
+    /// `busy`, `tryagain`, `clusterdown`, `masterdown`, `oom`, `readonly` (the first word of the reply, of any case; `oom` and `busy` of
+    /// memcached too), `lost` (connections) and `timeout`, or `all`. The last two repeat only what does no harm if it is done twice: reads,
+    /// and sets without a condition; `lost` includes --reconnect. A request that is sent again is one request, with its first due time
+    #[arg(long, value_name = "KINDS", value_parser = retry_kinds, allow_hyphen_values = true)]
+    pub retry: Option<List<RetryKind>>,
+    /// How long after a request was due it is sent again, whatever --timeout is
+    #[arg(long, value_name = "TIME", default_value = default_of("--retry-for"), value_parser = values::time, requires = "retry", allow_hyphen_values = true)]
+    pub retry_for: Nanos,
+}
+
+/// Reads kinds of errors, in the order of the plan, each once.
+fn retry_kinds(text: &str) -> Result<List<RetryKind>, ValueError> {
+    const ALL: &str = "all";
+    let names = || RetryKind::ALL.into_iter().map(RetryKind::name).chain([ALL]);
+    let accepted = |name: &str| {
+        let all = names().collect::<Vec<_>>().join(", ");
+        ValueError(format!("expected {all}{}", hint(name, names())))
+    };
+    let typed: Vec<&str> = text.split(',').collect();
+    if let Some(unknown) = typed.iter().find(|typed| !names().any(|name| name == **typed)) {
+        return Err(accepted(unknown));
+    }
+    let is_typed = |kind: &RetryKind| typed.iter().any(|name| *name == ALL || *name == kind.name());
+    Ok(List(RetryKind::ALL.into_iter().filter(is_typed).collect()))
 }
 
 /// A protocol, as it is typed.
@@ -261,6 +286,18 @@ pub enum TypedProtocol {
 }
 
 impl TargetArgs {
+    /// The errors after which requests are sent again; `None` where there are none.
+    pub fn retry(&self) -> Option<Retry> {
+        self.retry.as_ref().map(|kinds| Retry { kinds: kinds.0.clone(), for_ns: self.retry_for })
+    }
+
+    /// Whether connections that are lost are opened again.
+    pub fn reconnects(&self) -> bool {
+        let kinds = self.retry.iter().flat_map(|kinds| &kinds.0);
+        // A cluster's connections come and go with its nodes.
+        self.reconnect || self.cluster.cluster || kinds.into_iter().any(|kind| *kind == RetryKind::Lost)
+    }
+
     /// The protocol of a command line whose servers were not asked: memcached's text protocol, or RESP2 where a database is
     /// selected or every server listens on the port of RESP.
     pub fn assumed_protocol(&self) -> Protocol {

@@ -4,8 +4,8 @@ use std::io;
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Adaptive, Changes, ClusterOptions, Command, FailOn, Fill, Goal, KeyChurn, Popularity, Route, SlotRange,
-    Tracking, TransmitSampling,
+    Adaptive, Changes, ClusterOptions, Command, FailOn, Fill, Goal, KeyChurn, Popularity, RETRY_FOR_NS,
+    Retry, RetryKind, Route, SlotRange, Tracking, TransmitSampling,
 };
 use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
@@ -57,6 +57,8 @@ fn defaults() -> Plan {
         interval_ns: SECOND,
         timeout_ns: SECOND,
         reconnect: false,
+        retry: None,
+        failed_keys: false,
         verify: 0.0,
         goals: vec![],
         engine: Engine {
@@ -337,6 +339,17 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
             plan.protocol = Protocol::Meta;
             mix(plan).ops = vec![(Verb::Delete, 1.0)];
             mix(plan).meta = MetaAsk { stale_s: Some(0), ..MetaAsk::default() };
+        }),
+        ("--retry oom,loading", |plan| {
+            let kinds = vec![RetryKind::Loading, RetryKind::Oom];
+            plan.retry = Some(Retry { kinds, for_ns: RETRY_FOR_NS });
+        }),
+        ("--retry timeout --retry-for 90s", |plan| {
+            plan.retry = Some(Retry { kinds: vec![RetryKind::Timeout], for_ns: 90 * SECOND });
+        }),
+        ("--retry oom,all --failed-keys f.csv", |plan| {
+            plan.retry = Some(Retry { kinds: RetryKind::ALL.to_vec(), for_ns: RETRY_FOR_NS });
+            (plan.reconnect, plan.failed_keys) = (true, true);
         }),
         ("--verify", |plan| plan.verify = 1.0),
         ("--verify 0.25", |plan| plan.verify = 0.25),

@@ -26,7 +26,7 @@ pub enum Action<'a> {
         /// The facts to keep until the request is answered.
         ticket: Ticket,
     },
-    /// Send this request again over this lane: a node of a cluster sent it on.
+    /// Send this request again over this lane: a node of a cluster sent it on, or it had an error after which the plan has it sent again.
     AskAgain {
         /// The lane to send over.
         lane: Lane,
@@ -37,7 +37,7 @@ pub enum Action<'a> {
         /// Whether `ASKING` goes before it.
         asking: bool,
     },
-    /// End this request, which was sent over this lane last, with an error: no node answered it in time.
+    /// End this request, which was sent over this lane last, with an error: nothing answered it otherwise in time.
     GivenUp(Lane, Box<WholeAnswer>),
     /// Count a request as never sent: its lane is lost, or is not open although other lanes are.
     Unsent {

@@ -1,24 +1,27 @@
-//! Clients of a cluster: requests whose node sends them on or makes them wait, and requests that wait for a node.
+//! Requests that do not end with their first reply: a node of a cluster sends them on or makes them wait, the plan has them sent again
+//! after an error, or they are sequences of commands that go on. With them, the requests that wait for a node, or for one of these.
 //!
 //! A slot with a redirected request takes no other request of the same client until that one has ended: under the new map a later
-//! request would overtake it. Requests of other slots pass.
+//! request would overtake it. Requests of other slots pass. Outside of clusters the same holds for records, where one of two
+//! requests writes.
 
-use super::cluster_requests::{ClusterRequests, HELD_MAX, Held, Redirected};
 use super::lane_set::{LaneState, Passage};
 use super::next::{Next, NextRequest};
+use super::pending_requests::{HELD_MAX, Held, PendingRequests, Redirected, Touched};
 use super::sequence_rest::{SequenceRest, SequenceStep};
 use super::sequences::first_ticket;
 use super::source::Source;
 use super::split::WholeAnswer;
 use super::{Action, Client, DRAWN, Lane, ROWS};
 use crate::client::route::Place;
-use crate::cluster::hops::{Attempt, Hops, NextHop};
+use crate::cluster::hops::{Attempt, HopLimits, Hops, NextHop};
 use crate::cluster::nodes::NodeNumber;
 use crate::cluster::reads::Reach;
 use crate::cluster::redirect::{Redirect, read_redirect};
 use crate::cluster::view::ClusterView;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::{Origin, Ticket};
+use crate::plan::RetryKind;
 use crate::protocol::{Fault, Op, Outcome, Verb};
 use crate::time::{NEVER, Nanos};
 use crate::workload::cache_counts::CacheCounts;
@@ -68,7 +71,14 @@ impl Client {
             self.lanes.set(lane, LaneState::Absent);
             self.lanes.get_mut(lane).server = 0;
         }
-        self.splits_mut().cluster = Some(ClusterRequests::default());
+        self.splits_mut().pending = Some(PendingRequests { is_cluster: true, ..PendingRequests::default() });
+        self
+    }
+
+    /// Lets requests of the client be sent again after errors that the plan names.
+    #[must_use]
+    pub fn with_retries(mut self) -> Client {
+        self.under_way.splits.get_or_insert_default().pending.get_or_insert_default();
         self
     }
 
@@ -76,8 +86,7 @@ impl Client {
     /// not wanted any more; [`Client::leave`] follows when the connection is closed.
     pub fn note_member(&mut self, lane: Lane, is_member: bool) -> bool {
         if let Some(cluster) = self.under_way.cluster_mut() {
-            cluster.look_again();
-            self.under_way.redirected_mut().iter_mut().for_each(|redirected| redirected.wake_at = 0);
+            cluster.end_waits();
         }
         let opens_all = self.under_way.cluster().is_some_and(|cluster| !cluster.on_demand);
         match (self.lanes.get(lane).state, is_member) {
@@ -101,32 +110,31 @@ impl Client {
 
     /// Lets no request be sent again, since the phase is over. What waits is taken by [`Client::take_waiting`].
     pub fn end_redirects(&mut self) {
-        if let Some(cluster) = self.under_way.cluster_mut() {
-            cluster.is_over = true;
+        if let Some(pending) = self.under_way.pending_mut() {
+            pending.is_over = true;
         }
     }
 
-    /// Takes the end of a request, given up at `now`, that was sent and waits to be sent again or to go on, with the lane over which it was sent
-    /// last; `None` when there is none left.
+    /// Takes the end of a request, given up at `now`, that was sent and waits to be sent again or to go on, with the lane over which it
+    /// was sent last; `None` when there is none left.
     pub fn take_waiting(&mut self, now: Nanos, maker: &mut RequestMaker) -> Option<(Lane, WholeAnswer)> {
-        let at = self.under_way.redirected().iter().position(|redirected| redirected.under_way.is_none())?;
+        let pending = self.under_way.pending()?;
+        let at = pending.redirected.iter().position(|redirected| redirected.under_way.is_none())?;
         Some(self.fail(at, now, maker))
     }
 
-    /// Takes a request that was due in the phase, before `now`, and was never sent, since it waits for a node: its verb, its due time and
-    /// its slot; `None` when there is none left.
+    /// Takes a request that was due in the phase, before `now`, and was never sent, since it waits: its verb, its due time and its slot;
+    /// `None` when there is none left.
     pub fn take_held_back(&mut self, now: Nanos, maker: &mut RequestMaker) -> Option<(Verb, Nanos, Place)> {
         let until = self.source.assignment.end.min(now);
-        let held = &self.under_way.cluster()?.held;
+        let held = &self.under_way.pending()?.held;
         let at = held.iter().position(|held| held.due < until)?;
         let Held { request, due, .. } = self.take_held(at)?;
-        let place = self.places_at(&request, due, maker);
-        self.splits_mut().parked.clear();
-        Some((request.verb, due, place))
+        Some((request.verb, due, self.unsent_place(&request, due, maker)))
     }
 
-    /// Takes in the end of an exchange over this lane, and decides what becomes of its request. Only clients of a cluster, and sequences
-    /// of commands that wait for replies, have requests that go on.
+    /// Takes in the end of an exchange over this lane, and decides what becomes of its request. Only clients of a cluster, those whose
+    /// requests are sent again after errors, and sequences of commands that wait for replies have requests that go on.
     pub fn end_exchange(
         &mut self,
         lane: Lane,
@@ -138,7 +146,7 @@ impl Client {
         if ticket.origin == Origin::Asking {
             return Exchange::GoesOn;
         }
-        if self.under_way.cluster().is_none() && ticket.origin != Origin::Sequence {
+        if self.under_way.pending().is_none() && ticket.origin != Origin::Sequence {
             return Exchange::Whole;
         }
         let found = match ticket.origin {
@@ -156,7 +164,7 @@ impl Client {
         let mut rest = before.unwrap_or_else(|| SequenceRest::new(sequence));
         match rest.take_in(sequence, answer.outcome, answer.hits) {
             SequenceStep::GoesOn => {
-                self.go_on(found, rest, (lane, answer, words));
+                self.go_on(found, rest, (lane, answer, words), maker);
                 Exchange::GoesOn
             }
             SequenceStep::Ends(outcome) => {
@@ -176,8 +184,7 @@ impl Client {
         }
     }
 
-    /// Decides what follows the end of an exchange: its request ends, or a cluster is asked again. `rest` is that of a sequence of
-    /// commands.
+    /// Decides what follows the end of an exchange: its request ends, or is sent again. `rest` is that of a sequence of commands.
     fn follow_exchange(
         &mut self,
         found: Option<usize>,
@@ -185,76 +192,102 @@ impl Client {
         (lane, answer, words): (Lane, &Answer<'_>, &[u8]),
         maker: &mut RequestMaker,
     ) -> Exchange {
-        let is_over = self.under_way.cluster().is_none_or(|cluster| cluster.is_over);
-        let (Some(view), false) = (maker.cluster_mut(), is_over) else {
+        let is_over = self.under_way.pending().is_none_or(|pending| pending.is_over);
+        let (Outcome::Error(fault), false) = (answer.outcome, is_over) else {
             return self.end_redirected(found, answer, maker);
         };
-        let Outcome::Error(fault) = answer.outcome else { return self.end_redirected(found, answer, maker) };
         if rest.is_some_and(|rest| !rest.is_repeatable()) {
             return self.end_redirected(found, answer, maker);
         }
         let known = found.map(|at| &self.under_way.redirected()[at]);
-        let ticket = known.map_or_else(|| first_ticket(answer.ticket), |known| known.ticket);
+        let mut ticket = known.map_or_else(|| first_ticket(answer.ticket), |known| known.ticket);
+        let check_state = known.map_or(ticket.check_state, |known| known.check_state);
+        let first_sent = known.map_or(NEVER, |known| known.first_sent).min(answer.sent);
         let mut hops = known.map_or_else(Hops::default, |known| known.hops);
-        let first_sent = known.map_or(NEVER, |known| known.first_sent);
-        let reply = match words {
-            [] => None,
+        let (mut tries, mut last_kind) = known.map_or((0, None), |known| (known.tries, known.kind));
+        let name = maker.cluster().and_then(|view| view.name(lane)).filter(|_| !words.is_empty());
+        let reply = match fault {
             // A part of the keys of a transaction are here.
-            _ if fault == Fault::Again => Some(Redirect::TryAgain),
-            words => view.name(lane).and_then(|asked| read_redirect(words, asked)),
+            Fault::Again => name.map(|_| Redirect::TryAgain),
+            _ => name.and_then(|asked| read_redirect(words, asked)),
         };
-        let (now, limits) = (answer.read, *view.limits());
-        let attempt = Attempt { due: ticket.due, now, jitter: view.jitter() };
-        let next = match &reply {
-            Some(reply) => {
-                let node = view.take_in(reply, lane, ticket.place);
-                let has_failed = node.is_some_and(|node| view.has_failed_lately(node, now));
-                hops.after_reply(reply, node, has_failed, &attempt, &limits)
+        let node = reply.as_ref().and_then(|reply| maker.cluster_mut()?.take_in(reply, lane, ticket.place));
+        let next = match self.retry_kind(&ticket, fault, words, maker) {
+            Some(kind) => {
+                let may_repeat =
+                    !kind.is_unanswered() || answer.sent == NEVER || maker.may_repeat(ticket.verb);
+                let times = (ticket.due, answer.read);
+                let again =
+                    maker.retries_mut().and_then(|retries| retries.after(kind, (may_repeat, tries), times));
+                (tries, last_kind) = (tries.saturating_add(1), Some(kind));
+                again.map_or(NextHop::GiveUp, NextHop::WaitUntil)
             }
-            None if fault.unanswered() => {
-                // A request of which nothing was sent cannot have reached the node.
-                let is_read = ticket.verb.reads() || view.reads.is_read(ticket.verb);
-                let may_repeat = is_read || answer.sent == NEVER;
-                let next = hops.after_loss(may_repeat, &attempt, &limits);
-                view.counts.repeated += u64::from(matches!(next, NextHop::WaitUntil(_)));
-                next
+            None => {
+                let redirect = reply.as_ref().map(|reply| (reply, node));
+                next_hop(&mut hops, (&ticket, tries), answer, (fault, redirect), maker)
             }
-            None => NextHop::GiveUp,
         };
         let (named, asking, wake_at) = match next {
             NextHop::GiveUp => return self.end_redirected(found, answer, maker),
-            NextHop::Resend { node, asking } => (Some(node), asking, now),
+            NextHop::Resend { node, asking } => (Some(node), asking, answer.read),
             NextHop::WaitUntil(at) => (None, false, at),
         };
         let rest = rest.zip(maker.sequence(ticket.verb)).map(|(mut rest, sequence)| {
             rest.repeat(sequence, asking);
             rest
         });
-        let words = words[..words.len().min(WORDS_MAX_BYTES)].into();
+        if let (CheckState::Write(version), true) =
+            (ticket.check_state, fault.unanswered() && answer.sent != NEVER)
+        {
+            // The server may carry out what was lost after what is sent again: nothing is said about the version any more.
+            self.end_write(lane, version, &Answer { ticket: &ticket, ..*answer }, maker);
+            ticket.check_state = CheckState::Counted;
+        }
         let redirected = Redirected {
+            touched: self.touched_by(&ticket, maker),
             ticket,
-            first_sent: first_sent.min(answer.sent),
+            check_state,
+            first_sent,
             // What MOVED says is in the map, which may be newer when the request is sent.
             lane: named.filter(|_| asking),
             by_owner: matches!(reply, Some(Redirect::Moved { .. })),
             asking,
             hops,
+            tries,
+            kind: last_kind,
             wake_at,
+            until: ticket.due.saturating_add(patience_ns(tries > 0, maker)),
             under_way: None,
             last_lane: lane,
             fault,
-            words,
+            words: words[..words.len().min(WORDS_MAX_BYTES)].into(),
             rest,
             is_cut_off: false,
         };
-        let list = self.under_way.redirected_mut();
-        match found {
-            Some(at) => list[at] = redirected,
-            None => list.push(redirected),
+        if let Some(pending) = self.under_way.pending_mut() {
+            match found {
+                Some(at) => pending.redirected[at] = redirected,
+                None => pending.redirected.push(redirected),
+            }
         }
+        self.note_plain();
         // A part of the reply may have come.
         self.end_reply(lane);
         Exchange::GoesOn
+    }
+
+    /// The kind of an error, if this request is sent again after it. A cas has a CAS unique that may be old by then, so that neither it
+    /// nor the read before it is. Of a sequence of commands a part may have been carried out.
+    fn retry_kind(
+        &self,
+        ticket: &Ticket,
+        fault: Fault,
+        words: &[u8],
+        maker: &RequestMaker,
+    ) -> Option<RetryKind> {
+        let is_cas = ticket.verb == Verb::Cas || ticket.origin == Origin::BeforeCas;
+        let is_sequence = maker.sequence(ticket.verb).is_some();
+        maker.retries().filter(|_| !is_cas && !is_sequence)?.kind_of(fault, words)
     }
 
     /// Ends a request that may have taken exchanges before, at the place `found`.
@@ -264,38 +297,48 @@ impl Client {
         answer: &Answer<'_>,
         maker: &mut RequestMaker,
     ) -> Exchange {
-        let (ticket, sent) = match found {
-            Some(at) => {
-                let Redirected { ticket, first_sent, hops, .. } = self.under_way.redirected_mut().remove(at);
-                if let Some(view) = maker.cluster_mut().filter(|_| hops.attempts() > 0) {
-                    let is_error = matches!(answer.outcome, Outcome::Error(_));
-                    view.counts.followed += u64::from(!is_error);
-                    view.counts.given_up += u64::from(is_error);
+        let Some((pending, at)) = self.under_way.pending_mut().zip(found) else {
+            return match answer.ticket.origin {
+                Origin::Sequence => {
+                    Exchange::Ends { ticket: first_ticket(answer.ticket), sent: answer.sent, earlier: None }
                 }
-                // A command says with its reply how many keys it has.
-                (Ticket { keys: answer.ticket.keys, ..ticket }, first_sent.min(answer.sent))
-            }
-            None if answer.ticket.origin == Origin::Sequence => (first_ticket(answer.ticket), answer.sent),
-            None => return Exchange::Whole,
+                _ => Exchange::Whole,
+            };
         };
-        if let Some(cluster) = self.under_way.cluster_mut() {
-            cluster.freed_at = cluster.freed_at.max(answer.read);
-            cluster.look_again();
+        let Redirected { ticket, first_sent, hops, tries, .. } = pending.redirected.remove(at);
+        pending.freed_at = pending.freed_at.max(answer.read);
+        pending.look_again();
+        self.note_plain();
+        let is_error = matches!(answer.outcome, Outcome::Error(_));
+        if let Some(view) = maker.cluster_mut().filter(|_| hops.attempts() > 0) {
+            view.counts.followed += u64::from(!is_error);
+            view.counts.given_up += u64::from(is_error);
         }
-        Exchange::Ends { ticket, sent, earlier: None }
+        if let Some(retries) = maker.retries_mut().filter(|_| tries > 0 && !is_error) {
+            retries.counts.recovered += 1;
+        }
+        // A command says with its reply how many keys it has.
+        let ticket = Ticket { keys: answer.ticket.keys, ..ticket };
+        Exchange::Ends { ticket, sent: first_sent.min(answer.sent), earlier: None }
     }
 
     /// Gives up the redirected request at this place, which is not under way. Returns the lane over which it was sent last, and its
     /// end.
-    pub(super) fn fail(&mut self, at: usize, now: Nanos, maker: &mut RequestMaker) -> (Lane, WholeAnswer) {
-        let Redirected { ticket, first_sent, last_lane, fault, words, hops, .. } =
-            self.under_way.redirected_mut().remove(at);
+    fn fail(&mut self, at: usize, now: Nanos, maker: &mut RequestMaker) -> (Lane, WholeAnswer) {
+        let Some(pending) = self.under_way.pending_mut() else {
+            unreachable!("the request is one that was to be sent again")
+        };
+        let Redirected { ticket, first_sent, last_lane, fault, words, hops, kind, .. } =
+            pending.redirected.remove(at);
+        pending.freed_at = pending.freed_at.max(now);
+        pending.look_again();
+        let is_over = pending.is_over;
+        self.note_plain();
         if let Some(view) = maker.cluster_mut().filter(|_| hops.attempts() > 0) {
             view.counts.given_up += 1;
         }
-        if let Some(cluster) = self.under_way.cluster_mut() {
-            cluster.freed_at = cluster.freed_at.max(now);
-            cluster.look_again();
+        if let (Some(retries), Some(kind), false) = (maker.retries_mut(), kind, is_over) {
+            retries.give_up(kind);
         }
         let whole = WholeAnswer {
             ticket,
@@ -311,11 +354,11 @@ impl Client {
         (last_lane, whole)
     }
 
-    /// Returns what a client of a cluster wants.
+    /// Returns what a client wants that is one of a cluster, or has requests that are to be sent again.
     #[inline(never)]
-    pub(super) fn poll_in_cluster<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
+    pub(super) fn poll_pending<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         if self.under_way.is_splitting() {
-            return self.ask_part_of_slot(maker);
+            return self.ask_next_part(maker);
         }
         loop {
             match self.next_step(now, maker) {
@@ -382,8 +425,8 @@ impl Client {
                     if !self.holds_without_slots() {
                         self.under_way.slots.take();
                     }
-                    if let Some(cluster) = self.under_way.cluster_mut() {
-                        cluster.held.push_back(Held { request, due, ready });
+                    if let Some(pending) = self.under_way.pending_mut() {
+                        pending.held.push_back(Held { request, due, ready });
                     }
                 }
                 Passage::Later | Passage::Never => return self.unsent(&request, due, maker),
@@ -398,12 +441,14 @@ impl Client {
 
     /// Whether another request may be held. In closed loop the slots bound their number.
     fn can_hold(&self) -> bool {
-        let held = self.under_way.cluster().map_or(0, |cluster| cluster.held.len());
+        let held = self.under_way.pending().map_or(0, |pending| pending.held.len());
         !self.holds_without_slots() || held < HELD_MAX
     }
 
     fn take_held(&mut self, at: usize) -> Option<Held> {
-        self.under_way.cluster_mut()?.take_held(at)
+        let held = self.under_way.pending_mut()?.take_held(at);
+        self.note_plain();
+        held
     }
 
     /// Frees the slot of a held request that is never sent, if it has one.
@@ -413,67 +458,83 @@ impl Client {
         }
     }
 
-    /// The next step of a request that has not found its node; `None` where all of them wait.
+    /// The next step of a request that waits; `None` where all of them go on waiting.
     fn next_step(&mut self, now: Nanos, maker: &mut RequestMaker) -> Option<Step> {
-        let timeout_ns = maker.cluster()?.limits().timeout_ns;
-        let cluster = self.under_way.cluster()?;
-        for (at, redirected) in self.under_way.redirected().iter().enumerate() {
+        let patience_ns = patience_ns(true, maker);
+        let pending = self.under_way.pending()?;
+        for (at, redirected) in pending.redirected.iter().enumerate() {
             if redirected.under_way.is_some() || redirected.wake_at > now && !self.stopped {
                 continue;
             }
             if redirected.is_cut_off {
                 return Some(Step::Failed(at));
             }
-            let lane = redirected.lane.or_else(|| self.node_again(redirected, maker));
-            let is_given_up =
-                || lane.is_some_and(|lane| maker.cluster().is_some_and(|view| view.is_given_up(lane)));
-            let is_late = now >= redirected.ticket.due.saturating_add(timeout_ns);
-            match lane.filter(|&lane| self.lanes.is_open(lane) && !self.under_way.is_behind(at, lane)) {
-                // It was not redirected: the rest of what is under way.
-                Some(lane) if redirected.is_bound() || redirected.hops.attempts() == 0 => {
+            let lane = self.lane_again(redirected, maker);
+            let is_late = now >= redirected.until;
+            match lane.filter(|&lane| self.lanes.is_open(lane) && !pending.is_behind(at, lane)) {
+                // What is under way goes on, also when the client is stopped.
+                Some(lane) if redirected.is_bound() || redirected.only_goes_on() => {
                     return Some(Step::Again(at, lane));
                 }
                 _ if self.stopped => return Some(Step::Failed(at)),
                 Some(lane) => return Some(Step::Again(at, lane)),
-                None if is_late || is_given_up() => return Some(Step::Failed(at)),
+                None if is_late || lane.is_some_and(|lane| self.is_given_up(lane, maker)) => {
+                    return Some(Step::Failed(at));
+                }
                 None => {}
             }
         }
-        let first = cluster.held.front()?;
-        if self.stopped || now >= first.due.saturating_add(timeout_ns) {
+        let first = pending.held.front()?;
+        if self.stopped || now >= first.due.saturating_add(patience_ns) {
             return Some(Step::Late(0));
         }
         if self.holds_without_slots() && !self.under_way.slots.is_free() {
             return None;
         }
-        while let Some(held) = self.under_way.cluster()?.held.get(self.under_way.cluster()?.looked_at) {
-            let (request, due, at) = (held.request, held.due, self.under_way.cluster()?.looked_at);
+        while let Some(held) = self.under_way.pending()?.held.get(self.under_way.pending()?.looked_at) {
+            let (request, due, at) = (held.request, held.due, self.under_way.pending()?.looked_at);
             let (_, passage) = self.passage_of(&request, due, now, maker);
             self.splits_mut().parked.clear();
             match passage {
                 Passage::Open(_) => return Some(Step::Release(at)),
                 Passage::Never => return Some(Step::Late(at)),
-                Passage::Later => self.under_way.cluster_mut()?.looked_at += 1,
+                Passage::Later => self.under_way.pending_mut()?.looked_at += 1,
             }
         }
         None
     }
 
-    /// The lane that a request needs and that is not asked for yet, where lanes are opened on demand. It is opened also when the phase is
-    /// over, since the request was due before.
-    fn needed_lane(&self, now: Nanos, maker: &RequestMaker) -> Option<Lane> {
-        self.under_way.cluster().filter(|cluster| cluster.on_demand && !self.stopped)?;
-        if let Some(lane) = self.lanes.closed_lane() {
-            return Some(lane);
+    /// The lane over which a redirected request is sent again; `None` where no node is known that serves it.
+    fn lane_again(&self, redirected: &Redirected, maker: &RequestMaker) -> Option<Lane> {
+        match maker.cluster() {
+            None => Some(redirected.last_lane),
+            Some(_) => redirected.lane.or_else(|| self.node_again(redirected, maker)),
         }
+    }
+
+    /// Whether nothing waits for this lane.
+    fn is_given_up(&self, lane: Lane, maker: &RequestMaker) -> bool {
+        match maker.cluster() {
+            None => self.lanes.get(lane).state == LaneState::Lost,
+            Some(view) => view.is_given_up(lane),
+        }
+    }
+
+    /// The lane that a request needs and that is not asked for yet, where lanes are opened on demand or the phase is over. It is opened
+    /// also then, since the request was due before.
+    fn needed_lane(&self, now: Nanos, maker: &RequestMaker) -> Option<Lane> {
+        let pending = self.under_way.pending().filter(|_| !self.stopped)?;
         let waits = |redirected: &&Redirected| redirected.under_way.is_none() && redirected.wake_at <= now;
-        let mut lanes = self
-            .under_way
-            .redirected()
-            .iter()
-            .filter(waits)
-            .filter_map(|redirected| redirected.lane.or_else(|| self.node_again(redirected, maker)));
-        lanes.find(|&lane| self.may_need(lane, maker.cluster()))
+        let waiting = pending.redirected.iter().filter(waits);
+        let mut lanes = waiting.filter_map(|redirected| self.lane_again(redirected, maker));
+        match pending.is_cluster {
+            false => lanes.find(|&lane| self.lanes.get(lane).state == LaneState::Closed),
+            true if !pending.on_demand => None,
+            true => {
+                let closed = self.lanes.closed_lane();
+                closed.or_else(|| lanes.find(|&lane| self.may_need(lane, maker.cluster())))
+            }
+        }
     }
 
     /// Whether a lane that is opened on demand may be, and is not asked for: its node may be asked something.
@@ -481,17 +542,16 @@ impl Client {
         self.lanes.get(lane).state == LaneState::Absent && view.is_some_and(|view| view.is_member(lane))
     }
 
-    /// Time at which a request that has not found its node is looked at, although nothing happens.
+    /// Time at which a request that waits is looked at, although nothing happens.
     fn next_parked_time(&self, now: Nanos, maker: &RequestMaker) -> Nanos {
-        let (Some(cluster), Some(view)) = (self.under_way.cluster(), maker.cluster()) else { return NEVER };
-        let timeout_ns = view.limits().timeout_ns;
-        let redirected = self.under_way.redirected();
-        let of_redirected = redirected.iter().filter(|redirected| redirected.under_way.is_none());
+        let Some(pending) = self.under_way.pending() else { return NEVER };
+        let patience_ns = patience_ns(true, maker);
+        let of_redirected = pending.redirected.iter().filter(|redirected| redirected.under_way.is_none());
         let wakes = of_redirected.map(|redirected| match redirected.wake_at > now {
             true => redirected.wake_at,
-            false => redirected.ticket.due.saturating_add(timeout_ns),
+            false => redirected.until,
         });
-        let of_held = cluster.held.front().map(|held| held.due.saturating_add(timeout_ns));
+        let of_held = pending.held.front().map(|held| held.due.saturating_add(patience_ns));
         wakes.chain(of_held).min().unwrap_or(NEVER)
     }
 
@@ -516,6 +576,9 @@ impl Client {
         now: Nanos,
         maker: &mut RequestMaker,
     ) -> (Place, Passage) {
+        if self.under_way.cluster().is_none() {
+            return self.passage_over_lanes(request, due, now, maker);
+        }
         let first = self.places_at(request, due, maker);
         let places = std::mem::take(&mut self.splits_mut().parked);
         let passage = match places.is_empty() {
@@ -540,7 +603,7 @@ impl Client {
         let (Some(cluster), Some(view)) = (self.under_way.cluster(), maker.cluster_mut()) else {
             return Passage::Never;
         };
-        if self.under_way.is_blocked(place) {
+        if cluster.is_blocked(Touched::Slot(place)) {
             return Passage::Later;
         }
         let on_demand = cluster.on_demand;
@@ -606,7 +669,7 @@ impl Client {
         now: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        let freed_at = self.under_way.cluster().map_or(0, |cluster| cluster.freed_at);
+        let freed_at = self.under_way.pending().map_or(0, |pending| pending.freed_at);
         let (place, passage) = self.passage_of(&request, due, now, maker);
         match passage {
             Passage::Open(opened) => {
@@ -632,9 +695,15 @@ impl Client {
     ) -> Action<'a> {
         if self.under_way.is_splitting() {
             self.split(&request, due, ready);
-            return self.ask_part_of_slot(maker);
+            return self.ask_next_part(maker);
         }
-        let (lane, is_judged) = self.way_of((request.verb, request.index), place, maker);
+        let is_cluster = self.under_way.cluster().is_some();
+        let (lane, is_judged) = match is_cluster {
+            true => self.way_of((request.verb, request.index), place, maker),
+            false => (place, true),
+        };
+        // Outside of clusters a place is a lane, and tells nothing more.
+        let place = if is_cluster { place } else { 0 };
         if maker.task.is_rows() {
             if matches!(request.origin, Origin::Row | Origin::BeforeCas) {
                 let late_ns = now.saturating_sub(due);
@@ -646,8 +715,11 @@ impl Client {
         if is_judged { action } else { action.unjudged() }
     }
 
-    /// Asks the next part of the newest split, over the lane of its slot.
-    fn ask_part_of_slot<'a>(&mut self, maker: &'a mut RequestMaker) -> Action<'a> {
+    /// Asks the next part of the newest split, over the lane of its place.
+    fn ask_next_part<'a>(&mut self, maker: &'a mut RequestMaker) -> Action<'a> {
+        if self.under_way.cluster().is_none() {
+            return self.ask_part(maker);
+        }
         let (place, ticket) = self.splits_mut().next_part();
         let (lane, is_judged) = self.way_of((ticket.verb, ticket.index), place, maker);
         let action = self.ask_part(maker).over(lane);
@@ -669,33 +741,35 @@ impl Client {
 
     /// A request that is never sent.
     fn unsent(&mut self, request: &NextRequest, due: Nanos, maker: &mut RequestMaker) -> Action<'static> {
-        let place = self.places_at(request, due, maker);
-        self.splits_mut().parked.clear();
+        let place = self.unsent_place(request, due, maker);
         if maker.task.is_rows() {
             maker.task.rows_mut().release(request.key);
         }
         Action::Unsent { verb: request.verb, due, place }
     }
 
+    /// The slot of a request that is never sent; 0 where the servers are no cluster.
+    fn unsent_place(&mut self, request: &NextRequest, due: Nanos, maker: &mut RequestMaker) -> Place {
+        let is_cluster = self.under_way.cluster().is_some();
+        let place = if is_cluster { self.places_at(request, due, maker) } else { 0 };
+        self.splits_mut().parked.clear();
+        place
+    }
+
     /// Sends the redirected request at this place again, or the next commands of a sequence.
-    pub(super) fn ask_again<'a>(
-        &'a mut self,
-        at: usize,
-        lane: Lane,
-        maker: &'a mut RequestMaker,
-    ) -> Action<'a> {
+    fn ask_again<'a>(&'a mut self, at: usize, lane: Lane, maker: &'a mut RequestMaker) -> Action<'a> {
         let redirected = &mut self.under_way.redirected_mut()[at];
         redirected.under_way = Some(lane);
-        let Redirected { ticket, rest, hops, .. } = *redirected;
+        let (ticket, rest) = (redirected.ticket, redirected.rest);
         let asking = redirected.asking && rest.is_none();
-        self.note_plain();
-        let op = self.source.op_again(&ticket, maker);
-        let cas = rest.map_or(op.cas, |rest| rest.sending.to_bits());
         let origin = match ticket.origin {
-            _ if hops.attempts() == 0 => Origin::Sequence,
+            _ if redirected.only_goes_on() => Origin::Sequence,
             origin if origin.is_part() => Origin::ResentPart,
             _ => Origin::Resent,
         };
+        let asked = Ticket { check_state: redirected.check_state, ..ticket };
+        let op = self.source.op_again(&asked, maker);
+        let cas = rest.map_or(op.cas, |rest| rest.sending.to_bits());
         Action::AskAgain { lane, op: Op { cas, ..op }, ticket: Ticket { origin, ..ticket }, asking }
     }
 }
@@ -706,7 +780,7 @@ impl Source {
     fn op_again<'a>(&mut self, ticket: &Ticket, maker: &'a mut RequestMaker) -> Op<'a> {
         let Ticket { verb, key, index, origin, .. } = *ticket;
         if ticket.check_state == CheckState::Row {
-            // Protocols of clusters have no CAS uniques.
+            // No cas is sent again, which alone has a CAS unique.
             return maker.ask_row(verb, key, 0);
         }
         maker.turn_to(self.number(), self.moment(index, ticket.due));
@@ -739,7 +813,7 @@ impl Source {
     }
 
     /// The keys of a request of several.
-    fn keys_again(&mut self, ticket: &Ticket, maker: &mut RequestMaker) -> Vec<u64> {
+    pub(super) fn keys_again(&mut self, ticket: &Ticket, maker: &mut RequestMaker) -> Vec<u64> {
         let mut keys = Vec::with_capacity(ticket.keys.into());
         for place in 0..self.places_of(ticket, maker) {
             let key = match ticket.verb.reads() {
@@ -752,6 +826,44 @@ impl Source {
         }
         keys
     }
+}
+
+/// Decides by the rules of a cluster what follows an error of a request that was sent again `tries` times by the plan's rules. `redirect`
+/// is what a node said, with the number of the node that it named.
+fn next_hop(
+    hops: &mut Hops,
+    (ticket, tries): (&Ticket, u16),
+    answer: &Answer<'_>,
+    (fault, redirect): (Fault, Option<(&Redirect, Option<NodeNumber>)>),
+    maker: &mut RequestMaker,
+) -> NextHop {
+    let timeout_ns = patience_ns(tries > 0, maker);
+    let Some(view) = maker.cluster_mut() else { return NextHop::GiveUp };
+    let limits = HopLimits { timeout_ns, ..*view.limits() };
+    let now = answer.read;
+    let attempt = Attempt { due: ticket.due, now, jitter: view.jitter() };
+    match redirect {
+        Some((reply, node)) => {
+            let has_failed = node.is_some_and(|node| view.has_failed_lately(node, now));
+            hops.after_reply(reply, node, has_failed, &attempt, &limits)
+        }
+        None if fault.unanswered() => {
+            // A request of which nothing was sent cannot have reached the node.
+            let is_read = ticket.verb.reads() || view.reads.is_read(ticket.verb);
+            let may_repeat = is_read || answer.sent == NEVER;
+            let next = hops.after_loss(may_repeat, &attempt, &limits);
+            view.counts.repeated += u64::from(matches!(next, NextHop::WaitUntil(_)));
+            next
+        }
+        None => NextHop::GiveUp,
+    }
+}
+
+/// Time from due for which a request waits, in nanoseconds: that of the plan's retries, where the request `is_retried` or may wait for one
+/// that is, or the timeout of a cluster.
+pub(super) fn patience_ns(is_retried: bool, maker: &RequestMaker) -> Nanos {
+    let retry_ns = maker.retries().filter(|_| is_retried).map_or(0, |retries| retries.for_ns());
+    retry_ns.max(maker.cluster().map_or(0, |view| view.limits().timeout_ns))
 }
 
 /// The first version that the request of a ticket writes.

@@ -104,7 +104,12 @@ impl Client {
 
     /// Returns which lane a request takes, and whether it is open. Where the request takes several lanes, `parked` has them
     /// afterwards.
-    fn find_lane(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> (Lane, Passage) {
+    pub(super) fn find_lane(
+        &mut self,
+        request: &NextRequest,
+        now: Nanos,
+        maker: &mut RequestMaker,
+    ) -> (Lane, Passage) {
         let first = self.find_places(request, maker);
         let passage = match self.splits_mut().parked.is_empty() {
             true => self.passage(first, now),

@@ -8,13 +8,14 @@ mod answers;
 mod cache_answers;
 mod churning;
 mod cluster;
-mod cluster_requests;
 mod draws;
 mod follow_ups;
 mod lane_set;
 mod lanes;
 mod next;
+mod pending_requests;
 mod requests;
+mod retries;
 pub mod route;
 mod rows;
 mod sequence_rest;
@@ -101,7 +102,7 @@ impl Client {
         let is_plain = self.source.window.is_none()
             && self.source.policy.is_none()
             && !self.stopped
-            && !self.under_way.is_pending();
+            && !self.under_way.has_pending();
         self.plain_lanes = match self.lanes.is_single() {
             _ if !is_plain => PlainLanes::None,
             true => PlainLanes::Single,
@@ -177,9 +178,9 @@ impl Client {
     pub fn poll<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         if maker.task.is_chosen() {
             if maker.task.is_rows() {
-                return match self.under_way.cluster() {
-                    Some(_) => self.poll_in_cluster(now, maker),
-                    None => self.poll_next::<ROWS>(now, maker),
+                return match self.under_way.cluster().is_some() || self.under_way.has_pending() {
+                    true => self.poll_pending(now, maker),
+                    false => self.poll_next::<ROWS>(now, maker),
                 };
             }
             self.source.pass_unwritten(maker);
@@ -193,8 +194,8 @@ impl Client {
         if self.source.window.is_some() {
             return self.poll_window(now, maker);
         }
-        if self.under_way.cluster().is_some() {
-            return self.poll_in_cluster(now, maker);
+        if self.under_way.cluster().is_some() || self.under_way.has_pending() {
+            return self.poll_pending(now, maker);
         }
         self.poll_next::<DRAWN>(now, maker)
     }
@@ -202,13 +203,8 @@ impl Client {
     /// Returns what a client wants whose next request is not due, or does not come by itself over its only lane.
     #[inline(never)]
     fn poll_next<'a, const KIND: bool>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        if self.under_way.splits.is_some() {
-            if self.under_way.is_splitting() {
-                return self.ask_part(maker);
-            }
-            if self.under_way.is_pending() {
-                return self.ask_on(now, maker);
-            }
+        if self.under_way.is_splitting() {
+            return self.ask_part(maker);
         }
         match self.next::<KIND>(now, maker) {
             Next::Open(lane) => self.open(lane),
@@ -272,8 +268,8 @@ impl Client {
     pub fn handle_opened(&mut self, lane: Lane, at: Nanos) {
         self.lanes.set(lane, LaneState::Open(at));
         self.lanes.get_mut(lane).down = false;
-        if let Some(cluster) = self.under_way.cluster_mut() {
-            cluster.look_again();
+        if let Some(pending) = self.under_way.pending_mut() {
+            pending.look_again();
         }
         if let Some(tasks) = &mut self.source.window {
             tasks.began |= self.lanes.open() == self.lanes.len();

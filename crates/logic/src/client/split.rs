@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::cluster_requests::{ClusterRequests, Redirected};
+use super::pending_requests::PendingRequests;
 use crate::client::route::Place;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::Ticket;
@@ -20,10 +20,9 @@ pub(super) struct Splits {
     pub(super) begun: VecDeque<Split>,
     /// Place in `begun` of the newest split.
     pub(super) newest: usize,
-    /// Requests that were sent, and whose reply did not end them, in the order of their first replies.
-    pub(super) redirected: Vec<Redirected>,
-    /// Requests that have not found their node; `None` where the servers are no cluster.
-    pub(super) cluster: Option<ClusterRequests>,
+    /// Requests that did not end with their first reply, and those that wait; `None` where the servers are no cluster and nothing is sent
+    /// again.
+    pub(super) pending: Option<PendingRequests>,
 }
 
 impl Splits {

@@ -1,10 +1,9 @@
 //! The requests of one client that are under way: the slots that they take, those that wait for a slot, and those that lanes share.
 
-use super::cluster_requests::{ClusterRequests, Redirected};
 use super::follow_ups::FollowUps;
+use super::pending_requests::{PendingRequests, Redirected};
 use super::slots::Slots;
 use super::split::{Splits, WholeAnswer};
-use crate::client::route::{Lane, Place};
 use crate::connection::answer::Answer;
 use crate::time::Nanos;
 use crate::workload::cache_counts::CacheCounts;
@@ -33,51 +32,48 @@ impl UnderWay {
         assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
         self.slots.renew(depth, begin);
         self.waiting.clear();
-        if let Some(splits) = &mut self.splits {
-            splits.redirected.clear();
-        }
-        if let Some(cluster) = self.cluster_mut() {
-            cluster.clear();
+        if let Some(pending) = self.pending_mut() {
+            pending.clear();
         }
     }
 
-    /// Requests that have not found their node; `None` where the servers are no cluster.
-    pub(super) fn cluster(&self) -> Option<&ClusterRequests> {
-        self.splits.as_ref()?.cluster.as_ref()
+    /// Requests that did not end with their first reply, and those that wait; `None` where there are never any.
+    pub(super) fn pending(&self) -> Option<&PendingRequests> {
+        self.splits.as_ref()?.pending.as_ref()
     }
 
-    /// Requests that have not found their node, to change them.
-    pub(super) fn cluster_mut(&mut self) -> Option<&mut ClusterRequests> {
-        self.splits.as_mut()?.cluster.as_mut()
+    /// Requests that did not end with their first reply, to change them.
+    pub(super) fn pending_mut(&mut self) -> Option<&mut PendingRequests> {
+        self.splits.as_mut()?.pending.as_mut()
     }
 
-    /// Requests that were sent, and whose reply did not end them.
+    /// The pending requests of a client of a cluster; `None` where the servers are none.
+    pub(super) fn cluster(&self) -> Option<&PendingRequests> {
+        self.pending().filter(|pending| pending.is_cluster)
+    }
+
+    /// The pending requests of a client of a cluster, to change them.
+    pub(super) fn cluster_mut(&mut self) -> Option<&mut PendingRequests> {
+        self.pending_mut().filter(|pending| pending.is_cluster)
+    }
+
+    /// The requests that were sent, and whose reply did not end them.
     pub(super) fn redirected(&self) -> &[Redirected] {
-        self.splits.as_ref().map_or(&[], |splits| &splits.redirected)
+        self.pending().map_or(&[], |pending| &pending.redirected)
     }
 
-    /// Requests that were sent, and whose reply did not end them, to change them.
+    /// The requests that were sent, and whose reply did not end them, to change them; from now on there may be some.
     pub(super) fn redirected_mut(&mut self) -> &mut Vec<Redirected> {
-        &mut self.splits.get_or_insert_default().redirected
+        &mut self.splits.get_or_insert_default().pending.get_or_insert_default().redirected
     }
 
-    /// Whether one of them waits to be sent again, or to go on.
-    pub(super) fn is_pending(&self) -> bool {
-        self.redirected().iter().any(|redirected| redirected.under_way.is_none())
-    }
-
-    /// Whether a redirected request keeps others of its slot waiting.
-    pub(super) fn is_blocked(&self, place: Place) -> bool {
-        self.redirected().iter().any(|redirected| redirected.ticket.place == place)
-    }
-
-    /// Whether the redirected request at this place is not to be sent over `lane` yet, since an earlier one of its slot waits,
-    /// or is under way elsewhere.
-    pub(super) fn is_behind(&self, at: usize, lane: Lane) -> bool {
-        let redirected = self.redirected();
-        let place = redirected[at].ticket.place;
-        let mut before = redirected[..at].iter().filter(|other| other.ticket.place == place);
-        before.any(|other| other.under_way != Some(lane))
+    /// Whether requests of a client of no cluster are to be sent again or to go on, or wait for those that are.
+    #[inline]
+    pub(super) fn has_pending(&self) -> bool {
+        self.splits.is_some()
+            && self.pending().is_some_and(|pending| {
+                !pending.is_cluster && !(pending.redirected.is_empty() && pending.held.is_empty())
+            })
     }
 
     /// Whether only some parts of a request were asked.
@@ -86,15 +82,13 @@ impl UnderWay {
         self.splits.as_ref().is_some_and(|splits| !splits.parked.is_empty())
     }
 
-    /// Whether a request is being asked in parts, was sent and goes on, or has not found its node.
+    /// Whether a request is being asked in parts, goes on or waits, or lanes are opened as requests need them.
     #[inline]
     pub(super) fn has_parted(&self) -> bool {
-        let of_lanes = |splits: &Splits| {
-            !splits.parked.is_empty()
-                || !splits.redirected.is_empty()
-                || splits.cluster.as_ref().is_some_and(|cluster| !cluster.is_calm())
+        let is_parted = |splits: &Splits| {
+            !splits.parked.is_empty() || splits.pending.as_ref().is_some_and(|pending| !pending.is_calm())
         };
-        self.splits.as_deref().is_some_and(of_lanes)
+        self.splits.as_deref().is_some_and(is_parted)
     }
 
     /// Takes in the end of a part of a request, and what it counts of the cache. Returns the whole request when the part was its

@@ -2,14 +2,8 @@
 
 use super::nodes::NodeNumber;
 use super::redirect::Redirect;
-use crate::rng;
-use crate::time::{MILLISECOND, Nanos};
-
-/// The first wait before a request is sent again, with its jitter.
-const WAIT_FIRST_NS: Nanos = 10 * MILLISECOND;
-
-/// The longest wait before a request is sent again.
-const WAIT_MAX_NS: Nanos = 500 * MILLISECOND;
+use crate::retry::wait_ns;
+use crate::time::Nanos;
 
 /// Limits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,9 +104,8 @@ impl Hops {
 
     /// Waits, longer each time, so that the last attempt is made at the timeout.
     fn wait(&mut self, attempt: &Attempt, limits: &HopLimits) -> NextHop {
-        let longest = WAIT_MAX_NS.min(WAIT_FIRST_NS << self.waits.min(10));
+        let wait = wait_ns(self.waits, attempt.jitter);
         self.waits = self.waits.saturating_add(1);
-        let wait = longest - rng::below(attempt.jitter, longest / 2 + 1);
         NextHop::WaitUntil(attempt.now.saturating_add(wait).min(limits.end_of(attempt.due)))
     }
 }
@@ -132,6 +125,7 @@ impl HopLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::MILLISECOND;
 
     const LIMITS: HopLimits = HopLimits { redirects: 5, timeout_ns: 1_000 * MILLISECOND };
 

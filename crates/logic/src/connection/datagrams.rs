@@ -93,7 +93,7 @@ impl<C: Codec> DatagramExchange<'_, C> {
             if let Some(gathering) = gathering {
                 self.datagrams.put_back(gathering);
             }
-            sink.answer(&ended(owed, Outcome::Error(Fault::Timeout), at, Stamp::Nothing), &[]);
+            sink.lost(&ended(owed, Outcome::Error(Fault::Timeout), at, Stamp::Nothing));
         });
         self.leave_out(unsent);
         count

@@ -98,6 +98,12 @@ impl Origin {
         (self as u8) < Origin::BeforeCas as u8
     }
 
+    /// Whether such a request was drawn for its own sake, and not because of another one.
+    #[inline]
+    pub fn is_drawn(self) -> bool {
+        matches!(self, Origin::Arrival | Origin::BeforeCas | Origin::BeforeModify | Origin::Counted)
+    }
+
     /// Whether such a request is the part of one that several places share.
     #[inline]
     pub fn is_part(self) -> bool {

@@ -23,6 +23,8 @@ impl Default for Plan {
             interval_ns: SECOND,
             timeout_ns: SECOND,
             reconnect: false,
+            retry: None,
+            failed_keys: false,
             verify: 0.0,
             goals: Vec::new(),
             engine: Engine::default(),

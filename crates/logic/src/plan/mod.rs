@@ -27,6 +27,7 @@ mod popularity;
 pub mod probe;
 mod protocol;
 mod rank_shares;
+mod retry;
 pub mod share;
 mod slot_range;
 pub mod timing;
@@ -60,6 +61,7 @@ pub use self::phase::{Audit, Delete, Fill, Load, Mix, Pause, Phase, Replay, Stop
 pub use self::popularity::{POPULARITIES, Popularity};
 pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, WithCodec};
 pub use self::rank_shares::{RankCount, RankShare, RankShares};
+pub use self::retry::{RETRY_FOR_NS, Retry, RetryKind};
 pub use self::slot_range::SlotRange;
 pub use self::trace::{DealBy, Fills, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond};
 pub use self::window::{Lengths, Pool, Replication, Window};
@@ -102,6 +104,12 @@ pub struct Plan {
     /// Open connections again that the server closed. A connection that a timed-out request had to close is always
     /// opened again.
     pub reconnect: bool,
+    /// The errors after which requests are sent again, beside the redirects of a cluster; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+    /// Whether the keys of requests that failed are kept beside the result, up to a limit.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub failed_keys: bool,
     /// Share of the answers with values that are checked, 0 to 1.
     pub verify: f64,
     /// Bounds that the response times of the run have to keep.

@@ -94,6 +94,13 @@ impl Verb {
             || self.is_command()
     }
 
+    /// Whether a request of this verb, carried out twice, has the same effect and the same reply as once. The answer is false for
+    /// commands, which their templates decide on.
+    pub fn may_repeat(self) -> bool {
+        matches!(self, Verb::Get | Verb::Gets | Verb::Hget | Verb::Version)
+            || matches!(self, Verb::Set | Verb::Hset | Verb::Mset)
+    }
+
     /// Whether requests of this verb have an expiry. The answer is true for append and prepend too, although RESP's
     /// APPEND and memcached's binary protocol send none with them.
     #[inline]

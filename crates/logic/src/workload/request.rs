@@ -9,12 +9,14 @@ use crate::plan::{Data, Fill, Work};
 use crate::protocol::resp::sequence::Sequence;
 use crate::protocol::resp::template::{Template, Wanted};
 use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value, Verb};
+use crate::retry::Retries;
 use crate::rng::Stream;
 use crate::time::{MILLISECOND, Nanos};
 use crate::workload::cache_account::CacheAccount;
 pub use crate::workload::changing::PhaseChanges;
 use crate::workload::churn::AskedAt;
 use crate::workload::events::{EventRequest, Loss};
+use crate::workload::hash::hash_bytes;
 use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer, KeyMaker, Space};
 use crate::workload::mix::store_of;
 use crate::workload::mix_task::{DrawnRecords, KeyAt};
@@ -85,6 +87,8 @@ pub struct RequestMaker {
     commands: Arc<Vec<Template>>,
     /// The wall clock at the run's time 0, in nanoseconds since 1970.
     epoch_ns: Nanos,
+    /// The errors after which requests are sent again; `None` where they are not.
+    retries: Option<Box<Retries>>,
 }
 
 /// Everything that the requests of one worker's clients are made from.
@@ -129,6 +133,8 @@ pub struct RequestInputs<'a> {
     pub commands: Arc<Vec<Template>>,
     /// The wall clock at the run's time 0, in nanoseconds since 1970.
     pub epoch_ns: Nanos,
+    /// The errors after which requests are sent again; `None` where they are not.
+    pub retries: Option<Box<Retries>>,
 }
 
 /// Precision in which a server counts the time.
@@ -169,6 +175,7 @@ impl<'a> RequestInputs<'a> {
             recorded: None,
             commands: Arc::default(),
             epoch_ns: 0,
+            retries: None,
         }
     }
 }
@@ -202,6 +209,7 @@ impl RequestMaker {
             cache: inputs.cache.map(account),
             commands: inputs.commands,
             epoch_ns: inputs.epoch_ns,
+            retries: inputs.retries,
         }
     }
 
@@ -223,6 +231,16 @@ impl RequestMaker {
     /// The cluster that the servers are nodes of; `None` where they are none.
     pub fn cluster(&self) -> Option<&ClusterView> {
         self.routing.cluster.as_deref()
+    }
+
+    /// The errors after which requests are sent again; `None` where they are not.
+    pub fn retries(&self) -> Option<&Retries> {
+        self.retries.as_deref()
+    }
+
+    /// The errors after which requests are sent again, to take what was counted.
+    pub fn retries_mut(&mut self) -> Option<&mut Retries> {
+        self.retries.as_deref_mut()
     }
 
     /// The cluster that the servers are nodes of, to be told what is learned of it.
@@ -629,13 +647,50 @@ impl RequestMaker {
 
     /// The commands that a request of this verb asks, where they are several.
     pub(crate) fn sequence(&self, verb: Verb) -> Option<&Sequence> {
-        self.commands.get(verb.command()?)?.sequence()
+        self.command_of(verb)?.sequence()
     }
 
     /// Whether requests may take several exchanges: those of a cluster, and sequences of commands that wait for replies.
     pub fn may_go_on(&self) -> bool {
         let mut sequences = self.commands.iter().filter_map(Template::sequence);
         self.routing.cluster.is_some() || sequences.any(Sequence::is_divided)
+    }
+
+    /// The command of the user that requests of this verb are; `None` for other verbs.
+    fn command_of(&self, verb: Verb) -> Option<&Template> {
+        self.commands.get(verb.command()?)
+    }
+
+    /// Whether requests of this verb write nothing.
+    pub(crate) fn is_read(&self, verb: Verb) -> bool {
+        verb.reads() || verb == Verb::Version || self.command_of(verb).is_some_and(Template::reads)
+    }
+
+    /// Whether a request of this verb that has one key touches no other record than that of its key.
+    pub(crate) fn has_one_record(&self, verb: Verb) -> bool {
+        !verb.is_command() || self.command_of(verb).is_some_and(Template::has_one_record)
+    }
+
+    /// Whether a request of this verb can be carried out twice without another effect, and another reply, than once.
+    pub(crate) fn may_repeat(&self, verb: Verb) -> bool {
+        match self.command_of(verb) {
+            Some(template) => template.may_repeat(),
+            None => verb.may_repeat(),
+        }
+    }
+
+    /// A number that the record of this key has, and no other one: that of the key, or, where keys are kept in the rows of a trace, one
+    /// of its text.
+    pub(crate) fn record_of(&self, key: u64) -> u64 {
+        if self.task.is_rows() { hash_bytes(self.task.rows().key(key)) } else { key }
+    }
+
+    /// The text of the key with this index, or in this place of the rows of a trace.
+    pub(crate) fn text_of_key(&mut self, key: u64) -> Vec<u8> {
+        match self.task.is_rows() {
+            true => self.task.rows().key(key).to_vec(),
+            false => self.records.keys.key(key, &mut self.buffer.key).to_vec(),
+        }
     }
 
     /// The fact that a request of a command has to find out for one of its places; `None` behind the last.

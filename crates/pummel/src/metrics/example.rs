@@ -63,6 +63,7 @@ pub fn full() -> (Snapshot, ProcessFigures) {
         mode: "open",
         clock: "kernel",
         are_a_cluster: true,
+        sends_again: true,
         ..PlanFacts::default()
     };
     let snapshot = Snapshot {

@@ -1,5 +1,6 @@
 //! A snapshot becomes metrics with their labels and values.
 
+use pummel_logic::plan::RetryKind;
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::recorder::Span;
@@ -184,6 +185,18 @@ fn requests<'a>(to: &mut Collected<'a>, snapshot: &'a Snapshot) {
         }
         for (result, count) in [("followed", counts.followed), ("given_up", counts.given_up)] {
             to.push("pummel_redirected_requests_total", &[result], Value::Count(count));
+        }
+    }
+    if snapshot.plan.as_ref().is_some_and(|plan| plan.sends_again) && !snapshot.ops.is_empty() {
+        let counts = &snapshot.counters.retry;
+        for kind in RetryKind::ALL {
+            let count = counts.retries.iter().find(|(other, _)| *other == kind).map_or(0, |(_, count)| count);
+            to.push("pummel_retries_total", &[kind.name()], Value::Count(count));
+        }
+        let (given_up, not_repeatable) = (counts.given_up.total(), counts.not_repeatable);
+        let results = ["recovered", "given_up", "not_repeatable"];
+        for (result, count) in results.into_iter().zip([counts.recovered, given_up, not_repeatable]) {
+            to.push("pummel_retried_requests_total", &[result], Value::Count(count));
         }
     }
     let reads = snapshot.ops.iter().filter(|(_, totals)| totals.counts.hits + totals.counts.misses > 0);

@@ -40,6 +40,7 @@ mod placement;
 mod promises;
 mod protocol_auto;
 mod real;
+mod retries;
 mod route;
 mod samples;
 mod search;

@@ -40,10 +40,12 @@ use std::fmt;
 
 use pummel_logic::plan::{Clock, Labels, Late, Phase, Plan, Work};
 use pummel_logic::protocol::udp;
+use pummel_logic::retry::RetryCounts;
 use pummel_logic::time::seconds;
 use pummel_logic::workload::window::WindowCounts;
 use pummel_measure::calibration::Calibrated;
 use pummel_measure::evidence::provenance::Provenance;
+use pummel_measure::failed_keys::FailedKeys;
 use pummel_measure::measurement::{Bytes, Samples, Status};
 use pummel_measure::outcome::{Ending, RunOutcome};
 use pummel_measure::reason::Reason;
@@ -243,6 +245,12 @@ pub struct Document {
     /// Messages that servers sent without being asked, by name, in the whole run (RESP3); absent where none came.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub pushes: Named<u64>,
+    /// Errors after which requests were sent again (`--retry`), in the measured phase; absent where none was to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryCounts>,
+    /// The keys of requests that failed, where they are kept. They have a file of their own.
+    #[serde(skip)]
+    pub failed_keys: Option<FailedKeys>,
     /// Error messages of the servers, at most 16 different ones, and how often each came. Those that came while
     /// records were loaded are in `load`.
     #[serde(default)]
@@ -523,6 +531,8 @@ impl Document {
             window: plan.window().map(|_| measurement.counters.window),
             verify: VerifyResult::of(measurement),
             noreply_errors: noreply_errors_of(report),
+            retry: retry_of(report),
+            failed_keys: measurement.failed_keys.clone(),
             pushes: measurement.pushes.iter().map(|(name, count)| (name.clone(), *count)).collect(),
             error_messages: measurement
                 .messages
@@ -577,6 +587,11 @@ impl Document {
     pub fn is_trusted(&self) -> bool {
         self.trust.as_ref().is_none_or(|trust| trust.ok)
     }
+}
+
+/// What became of requests after errors, where the plan has them sent again.
+fn retry_of(report: &Report<'_>) -> Option<RetryCounts> {
+    report.plan.retry.as_ref().map(|_| report.measurement.counters.retry)
 }
 
 /// Requests that were left out, where the plan says that late ones are.

@@ -196,6 +196,9 @@ fn measurement_of(parts: &[Part<'_>], plan: &Plan) -> Result<Measurement, NotMer
         sum.counters.bytes.merge(&document.bytes);
         sum.unix_socket |= document.unix_socket;
         sum.noreply_errors += document.noreply_errors.unwrap_or(0);
+        if let Some(retry) = &document.retry {
+            sum.counters.retry.merge(retry);
+        }
         sum.counters.skipped.requests += document.totals.skipped.unwrap_or(0);
         for (message, count) in document.error_messages.iter() {
             sum.message(message.as_bytes(), *count);

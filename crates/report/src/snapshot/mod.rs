@@ -174,6 +174,8 @@ pub struct PlanFacts {
     pub protocol: &'static str,
     /// Whether the servers are the nodes of a cluster.
     pub are_a_cluster: bool,
+    /// Whether requests are sent again after errors.
+    pub sends_again: bool,
     /// `open` or `closed`.
     pub mode: &'static str,
     /// Name of the clock that says when replies arrive.
@@ -865,6 +867,7 @@ impl PlanFacts {
                 .collect(),
             protocol: plan.protocol.name(),
             are_a_cluster: plan.route == Route::Cluster,
+            sends_again: plan.retry.is_some(),
             mode: if is_closed { "closed" } else { "open" },
             clock: match plan.engine.clock {
                 Clock::Kernel => "kernel",

@@ -170,6 +170,8 @@ pub struct ReportOptions {
     pub sampling: Option<(TransmitSampling, u64)>,
     /// The seed of what this worker draws for itself.
     pub seed: u64,
+    /// Whether the keys of requests that failed are kept.
+    pub failed_keys: bool,
     /// The shards of the cluster whose requests are counted by time; `None` where the servers are no cluster.
     pub shards: Option<Arc<ShardOfSlot>>,
 }
@@ -228,7 +230,7 @@ impl WorkerReporter {
             server: 0,
             successes_only: options.successes_only.into(),
             parts: options.parts.into(),
-            end: WorkerEnd::default(),
+            end: WorkerEnd { failed_keys: options.failed_keys.then(Box::default), ..WorkerEnd::default() },
             refusals: Refusals::new(Stream::from_seed(options.seed)),
             load: None,
             stored: 0,
@@ -289,12 +291,21 @@ impl WorkerReporter {
         (self.open, self.unanswered) = (open, unanswered);
     }
 
-    /// Takes what the maker's cluster counted of redirects. Only those of a measured phase are kept.
+    /// Takes what the maker counted of redirects and of requests that were sent again. Only those of a measured phase are kept.
     pub fn note_redirects(&mut self, maker: &mut RequestMaker) {
-        let Some(view) = maker.cluster_mut() else { return };
-        let counts = std::mem::take(&mut view.counts);
-        if let ReportMode::Record(_) = self.mode {
-            self.interval.counters.redirects.add(&counts);
+        let is_recorded = matches!(self.mode, ReportMode::Record(_));
+        let counters = &mut self.interval.counters;
+        if let Some(view) = maker.cluster_mut() {
+            let counts = std::mem::take(&mut view.counts);
+            if is_recorded {
+                counters.redirects.add(&counts);
+            }
+        }
+        if let Some(retries) = maker.retries_mut() {
+            let counts = std::mem::take(&mut retries.counts);
+            if is_recorded {
+                counters.retry.add(&counts);
+            }
         }
     }
 
@@ -601,6 +612,7 @@ mod tests {
     fn reporter(rows: bool) -> (WorkerReporter, Receiver<QueuedMessage>, Sender<Box<Interval>>) {
         let ((sender, messages), (spare, spares)) = (channel(), channel());
         let options = ReportOptions {
+            failed_keys: false,
             parts: Vec::new(),
             checks: 0,
             rows,

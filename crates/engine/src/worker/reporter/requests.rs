@@ -3,12 +3,14 @@
 use pummel_logic::arrival::Passed;
 use pummel_logic::connection::inflight::{CheckState, Ticket};
 use pummel_logic::connection::session::{Answer, Stamp};
-use pummel_logic::protocol::{Outcome, Verb};
+use pummel_logic::protocol::{Fault, Outcome, Verb};
+use pummel_logic::retry;
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 use pummel_logic::workload::cache_counts::CacheCounts;
 use pummel_measure::connections::SERVERS_TIMED_MAX;
 use pummel_measure::events::{NO_INDEX, Row};
+use pummel_measure::failed_keys::FailedKey;
 use pummel_measure::parts::ServerRecord;
 use pummel_measure::recorder::{Counts, Sample};
 
@@ -123,6 +125,26 @@ impl WorkerReporter {
         }
         if self.watched {
             self.watch(slot.is_none(), group, client, &{ *answer });
+        }
+    }
+
+    /// Whether the keys of a request that fails now are kept: not of one that ends since its phase is over.
+    pub fn keeps_failed_keys(&self) -> bool {
+        self.end.failed_keys.is_some() && !self.abandoning
+    }
+
+    /// Keeps the keys of a request of this verb that failed with an error, and with these words of the server or without any.
+    pub fn note_failed_keys(&mut self, keys: Vec<Vec<u8>>, verb: Verb, fault: Fault, words: &[u8]) {
+        let Some(failed) = &mut self.end.failed_keys else { return };
+        let (phase, kind) = (self.phase, retry::kind_of(fault, words));
+        for key in keys {
+            failed.add(|| FailedKey {
+                key: String::from_utf8_lossy(&key).into_owned(),
+                verb,
+                phase,
+                fault,
+                kind,
+            });
         }
     }
 

@@ -25,6 +25,8 @@ crate::words! {
         ServerStatsAddress = "server_stats_at[]",
         Probe = "probe",
         Timeout = "timeout_ns",
+        RetryKinds = "retry.kinds",
+        RetryFor = "retry.for_ns",
         Verify = "verify",
         GoalQuantile = "goals[].quantile",
         GoalLimit = "goals[].limit_ns",

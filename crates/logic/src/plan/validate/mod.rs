@@ -12,6 +12,7 @@ mod invalid;
 mod phases;
 mod records;
 mod requests;
+mod retry;
 mod run;
 mod slots;
 mod targets;
@@ -102,6 +103,7 @@ impl Plan {
         run::judged_fits(&self)?;
         clients::windows_fit(&self)?;
         audit::audit_fits(&self)?;
+        retry::retry_fits(&self)?;
         run::memory_fits(&self)?;
         match self.transport {
             Transport::Stream => Ok(ValidPlan(self)),

@@ -56,10 +56,21 @@ pub(super) fn reply<'a>(
             Some(number) => (Outcome::Number(u64::from_be_bytes(*number)), &[][..]),
             None => (outcome, &[][..]),
         },
-        Outcome::Ok | Outcome::Error(_) => (outcome, text),
+        Outcome::Error(_) => (outcome, error_words(header.status, text)),
+        Outcome::Ok => (outcome, text),
         _ => (outcome, &[][..]),
     };
     Step::Reply { tag, outcome, message }
+}
+
+/// The words of an error: those of the server, or those of the protocol for errors whose text servers choose, or leave out.
+fn error_words(status: u16, text: &[u8]) -> &[u8] {
+    match status {
+        status::BUSY => b"Busy",
+        status::TEMPORARY => b"Temporary failure",
+        status::OUT_OF_MEMORY if text.is_empty() => b"Out of memory",
+        _ => text,
+    }
 }
 
 /// Returns the outcome of the request that a whole packet with this header answers, where it is one of those that

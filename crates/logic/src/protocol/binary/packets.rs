@@ -58,6 +58,7 @@ pub(super) mod status {
     /// Codes from here to [`TEMPORARY`] are not memcached's own, but those of its relatives: internal error, busy,
     /// temporary failure.
     pub const INTERNAL: u16 = 0x84;
+    pub const BUSY: u16 = 0x85;
     pub const TEMPORARY: u16 = 0x86;
 }
 

@@ -77,15 +77,31 @@ pub(super) struct CommandRow {
     /// Options that change what replies say: the first of them that the command has decides.
     options: &'static [(&'static str, Tells)],
     pub(super) wait: Option<Wait>,
+    /// Whether the command, carried out twice, has the same effect and the same reply as once, unless a condition or an answer with
+    /// the old value is asked for. All that only read are such commands.
+    repeats: bool,
 }
 
 const fn row(name: &'static str, arity: i8, keys: KeyWords, access: Access, tells: Tells) -> CommandRow {
-    CommandRow { name, arity, keys, access, tells, options: &[], wait: None }
+    CommandRow {
+        name,
+        arity,
+        keys,
+        access,
+        tells,
+        options: &[],
+        wait: None,
+        repeats: matches!(access, Access::Read),
+    }
 }
 
 impl CommandRow {
     const fn with(self, options: &'static [(&'static str, Tells)]) -> CommandRow {
         CommandRow { options, ..self }
+    }
+
+    const fn repeatable(self) -> CommandRow {
+        CommandRow { repeats: true, ..self }
     }
 
     const fn waiting(self, wait: Wait) -> CommandRow {
@@ -107,6 +123,12 @@ impl CommandRow {
     /// The form in which replies tell, where the command has these words behind its name.
     pub(super) fn tells_with(&self, mut has_word: impl FnMut(&str) -> bool) -> Tells {
         self.options.iter().find(|(word, _)| has_word(word)).map_or(self.tells, |(_, tells)| *tells)
+    }
+
+    /// Whether the command, with these words behind its name, can be carried out twice as well as once.
+    pub(super) fn may_repeat(&self, mut has_word: impl FnMut(&str) -> bool) -> bool {
+        let is_read = matches!(self.access, Access::Read);
+        self.repeats && (is_read || !has_word("NX") && !has_word("GET"))
     }
 
     /// Whether a command of so many words, its name among them, can be one of this row.
@@ -215,7 +237,7 @@ const COMMANDS: &[CommandRow] = &[
     row("HKEYS", 2, KeyWords::Range(1, 1, 1), Access::Read, Tells::Nothing),
     row("HLEN", 2, KeyWords::Range(1, 1, 1), Access::Read, Tells::Zero),
     row("HMGET", -3, KeyWords::Range(1, 1, 1), Access::Read, Tells::EachNull),
-    row("HMSET", -4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No),
+    row("HMSET", -4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No).repeatable(),
     row("HPEXPIRETIME", -5, KeyWords::Range(1, 1, 1), Access::Read, Tells::No),
     row("HPTTL", -5, KeyWords::Range(1, 1, 1), Access::Read, Tells::No),
     row("HRANDFIELD", -2, KeyWords::Range(1, 1, 1), Access::Read, Tells::Nothing),
@@ -241,12 +263,12 @@ const COMMANDS: &[CommandRow] = &[
     row("LPUSHX", -3, KeyWords::Range(1, 1, 1), Access::Write, Tells::Zero),
     row("LRANGE", 4, KeyWords::Range(1, 1, 1), Access::Read, Tells::Nothing),
     row("LREM", 4, KeyWords::Range(1, 1, 1), Access::Write, Tells::Zero),
-    row("LSET", 4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No),
+    row("LSET", 4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No).repeatable(),
     row("LTRIM", 4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No),
     row("MEMORY USAGE", -3, KeyWords::Range(2, 2, 1), Access::Read, Tells::Nothing),
     row("MGET", -2, KeyWords::Range(1, -1, 1), Access::Read, Tells::EachNull),
     row("MOVE", 3, KeyWords::Range(1, 1, 1), Access::Write, Tells::No),
-    row("MSET", -3, KeyWords::Range(1, -1, 2), Access::Write, Tells::No),
+    row("MSET", -3, KeyWords::Range(1, -1, 2), Access::Write, Tells::No).repeatable(),
     row("MSETNX", -3, KeyWords::Range(1, -1, 2), Access::Write, Tells::NotZero),
     row("MULTI", 1, KeyWords::None, Access::Neither, Tells::No),
     row("OBJECT ENCODING", 3, KeyWords::Range(2, 2, 1), Access::Read, Tells::Nothing),
@@ -260,7 +282,7 @@ const COMMANDS: &[CommandRow] = &[
     row("PFADD", -2, KeyWords::Range(1, 1, 1), Access::Write, Tells::No),
     row("PFCOUNT", -2, KeyWords::Range(1, -1, 1), Access::Read, Tells::No),
     row("PFMERGE", -2, KeyWords::Range(1, -1, 1), Access::Write, Tells::No),
-    row("PSETEX", 4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No),
+    row("PSETEX", 4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No).repeatable(),
     row("PTTL", 2, KeyWords::Range(1, 1, 1), Access::Read, Tells::MinusTwo),
     row("PUBLISH", 3, KeyWords::None, Access::Neither, Tells::No),
     row("RANDOMKEY", 1, KeyWords::None, Access::Read, Tells::No),
@@ -276,11 +298,11 @@ const COMMANDS: &[CommandRow] = &[
     row("SCARD", 2, KeyWords::Range(1, 1, 1), Access::Read, Tells::Zero),
     row("SDIFF", -2, KeyWords::Range(1, -1, 1), Access::Read, Tells::Nothing),
     row("SDIFFSTORE", -3, KeyWords::Range(1, -1, 1), Access::Write, Tells::Zero),
-    row("SET", -3, KeyWords::Range(1, 1, 1), Access::Write, Tells::No).with(&[("GET", Tells::Nothing), ("NX", Tells::NotNothing), ("XX", Tells::Nothing)]),
+    row("SET", -3, KeyWords::Range(1, 1, 1), Access::Write, Tells::No).with(&[("GET", Tells::Nothing), ("NX", Tells::NotNothing), ("XX", Tells::Nothing)]).repeatable(),
     row("SETBIT", 4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No),
-    row("SETEX", 4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No),
+    row("SETEX", 4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No).repeatable(),
     row("SETNX", 3, KeyWords::Range(1, 1, 1), Access::Write, Tells::NotZero),
-    row("SETRANGE", 4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No),
+    row("SETRANGE", 4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No).repeatable(),
     row("SINTER", -2, KeyWords::Range(1, -1, 1), Access::Read, Tells::Nothing),
     row("SINTERCARD", -3, KeyWords::Counted(1), Access::Read, Tells::Zero),
     row("SINTERSTORE", -3, KeyWords::Range(1, -1, 1), Access::Write, Tells::Zero),

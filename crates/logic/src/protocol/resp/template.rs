@@ -86,6 +86,8 @@ pub struct Template {
     looked_up: Option<LookedUp>,
     /// The time for which the server may let a request wait, in nanoseconds; `None` for one that is answered at once.
     waits_ns: Option<Nanos>,
+    /// Whether the command can be carried out twice as well as once.
+    may_repeat: bool,
 }
 
 /// A command as it is read from a template.
@@ -227,6 +229,7 @@ impl Template {
                 .zip(&roles)
                 .all(|(command, (role, _))| command.reads() && *role == Role::Plain),
             looked_up: None,
+            may_repeat: false,
             waits_ns: None,
             key_words: commands.iter().flat_map(ReadCommand::key_words).collect(),
             fills: places.fills,
@@ -239,6 +242,7 @@ impl Template {
         }
         if let [command] = &commands[..] {
             template.looked_up = command.looked_up();
+            template.may_repeat = command.may_repeat();
         } else {
             let of = |((command, part), (role, unit)): ((ReadCommand, usize), _)| SequenceCommand {
                 has_keys: !command.keys.is_empty(),
@@ -286,6 +290,18 @@ impl Template {
     /// Number of records that a request draws, its own one among them.
     pub fn records(&self) -> u64 {
         1 + self.fills.iter().map(Fill::draw).max().unwrap_or(0)
+    }
+
+    /// Whether the command has the same effect and the same reply if it is carried out twice; false for one that is not known.
+    pub fn may_repeat(&self) -> bool {
+        self.may_repeat
+    }
+
+    /// Whether all keys of a request are made of its own record.
+    pub fn has_one_record(&self) -> bool {
+        let names_record =
+            |word: &Vec<Part>| word.iter().any(|part| matches!(part, Part::Key | Part::Number));
+        self.records() == 1 && !self.key_words.is_empty() && self.key_words.iter().all(names_record)
     }
 
     /// Writes the content of a place from what [`Template::wanted`] asked for.
@@ -391,6 +407,10 @@ impl ReadCommand {
         self.row.and_then(|row| looked_up(row, &self.words, self.keys.len()))
     }
 
+    fn may_repeat(&self) -> bool {
+        self.row.is_some_and(|row| row.may_repeat(|option| has_word(&self.words, option)))
+    }
+
     fn waits_ns(&self) -> Result<Option<Nanos>, TemplateError> {
         self.row.map_or(Ok(None), |row| waits_ns(row, &self.words))
     }
@@ -430,15 +450,16 @@ fn text_of(word: &[Part]) -> Option<&[u8]> {
     }
 }
 
+/// Whether a command of these words has this one behind its name, in any case.
+fn has_word(words: &[Vec<Part>], option: &str) -> bool {
+    let is_option =
+        |word: &Vec<Part>| text_of(word).is_some_and(|text| text.eq_ignore_ascii_case(option.as_bytes()));
+    words.iter().skip(1).any(is_option)
+}
+
 /// The meaning of replies to a command with these words and so many keys; `None` where they have none.
 fn looked_up(row: &CommandRow, words: &[Vec<Part>], keys: usize) -> Option<LookedUp> {
-    let behind = words.iter().skip(1);
-    let has_word = |option: &str| {
-        behind
-            .clone()
-            .any(|word| text_of(word).is_some_and(|text| text.eq_ignore_ascii_case(option.as_bytes())))
-    };
-    let tells = row.tells_with(has_word);
+    let tells = row.tells_with(|option| has_word(words, option));
     (tells != Tells::No).then(|| LookedUp { tells, keys: keys.clamp(1, usize::from(u16::MAX)) as u16 })
 }
 

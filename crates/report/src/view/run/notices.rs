@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 
+use pummel_logic::plan::RetryKind;
 use pummel_logic::protocol::Fault;
+use pummel_logic::retry::KindCounts;
 use pummel_measure::uncertainty::quantile_name;
 use pummel_measure::words::{counted, grouped, percent, was};
 
@@ -33,8 +35,9 @@ pub(super) fn before_trust(document: &Document, headline: &Headline) -> Vec<Line
     lines.extend(fail_on(document));
     lines.extend(verify(document, headline));
     lines.extend(audit(document));
-    let kinds: [fn(&Document) -> Vec<Line>; 16] = [
+    let kinds: [fn(&Document) -> Vec<Line>; 17] = [
         cluster::lines,
+        retries,
         pushes,
         errors,
         timeouts,
@@ -164,6 +167,42 @@ pub(crate) fn commonest_messages(document: &Document) -> Vec<(&str, u64)> {
         document.error_messages.iter().map(|(words, count)| (words, *count)).collect();
     messages.sort_by_key(|(_, count)| Reverse(*count));
     messages
+}
+
+/// The requests that were sent again after errors, and those that were not since they may have been carried out.
+fn retries(document: &Document) -> Vec<Line> {
+    let Some(counts) = document.retry.filter(|counts| !counts.is_zero()) else { return Vec::new() };
+    let kinds = |counts: &KindCounts| {
+        let words = counts.iter().map(|(kind, count)| format!("{} {}", grouped(count), kind_words(kind)));
+        words.collect::<Vec<_>>().join(", ")
+    };
+    let (sent, given_up) = (counts.retries.total(), counts.given_up.total());
+    let mut lines = Vec::new();
+    if sent > 0 {
+        let times = counted(sent, "time");
+        let recovered = counted(counts.recovered, "request");
+        lines.push(format!(
+            "sent again {times} (after {}): {recovered} answered in the end",
+            kinds(&counts.retries)
+        ));
+    }
+    if given_up > 0 {
+        let after = kinds(&counts.given_up);
+        lines.push(format!(
+            "{} given up when the time for it was over ({after})",
+            counted(given_up, "request")
+        ));
+    }
+    if counts.not_repeatable > 0 {
+        let (requests, may) = (counted(counts.not_repeatable, "request"), "may have been carried out");
+        lines.push(format!("{requests} not sent again after a loss or a timeout, since they {may}"));
+    }
+    labelled("Retries", Tone::Plain, lines.into_iter().map(Text::plain))
+}
+
+/// A kind of errors as servers write it, or in words.
+fn kind_words(kind: RetryKind) -> String {
+    if kind.is_unanswered() { kind.name().to_owned() } else { kind.name().to_uppercase() }
 }
 
 /// The messages that servers sent without being asked, the commonest first.
