@@ -81,7 +81,7 @@ fn first_of_binary(bytes: &[u8]) -> Option<(usize, Kind)> {
 
 fn resp_kind(bytes: &[u8]) -> Kind {
     match bytes {
-        [b'$', b'-', ..] => Kind::Other,
+        [b'$' | b'*', b'-', ..] | [b'*', b'0', ..] => Kind::Other,
         [b'$' | b'*', ..] => Kind::Value,
         _ => Kind::Other,
     }
@@ -133,7 +133,7 @@ pub fn error_for(wire: Wire, message: &[u8]) -> Vec<u8> {
 /// The value in `message` so many times in place of once.
 pub fn repeated(wire: Wire, message: &[u8], times: usize) -> Vec<u8> {
     match (wire, message.first()) {
-        (Wire::Resp, Some(b'*')) => with_last(message, |last, array| {
+        (Wire::Resp, Some(b'*')) if resp_kind(message) == Kind::Value => with_last(message, |last, array| {
             (0..times).for_each(|_| array.extend_from_slice(last));
             let line = line(array).expect("an array has a first line").len();
             let count = number(&array[1..line]).expect("it says how many values it has") + times - 1;
