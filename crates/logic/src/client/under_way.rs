@@ -72,7 +72,8 @@ impl UnderWay {
     pub(super) fn has_pending(&self) -> bool {
         self.splits.is_some()
             && self.pending().is_some_and(|pending| {
-                !pending.is_cluster && !(pending.redirected.is_empty() && pending.held.is_empty())
+                let is_empty = pending.redirected.is_empty() && pending.held.is_empty();
+                !(pending.is_cluster || is_empty)
             })
     }
 
