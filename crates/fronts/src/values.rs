@@ -18,6 +18,7 @@ use pummel_logic::plan::address::{self, AddressError};
 pub use pummel_logic::plan::address::{PORT, RESP_PORT};
 use pummel_logic::plan::{CHURN_ACCEPTED, Command, Goal, KeyChurn, Popularity, Tracking, TransmitSampling};
 use pummel_logic::protocol::Verb;
+use pummel_logic::protocol::resp::reply_shape::ReplyShape;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 /// Highest CPU number that an affinity mask can name (`CPU_SETSIZE` of sched_setaffinity(2)) and one more.
@@ -589,6 +590,21 @@ pub fn weights_with_commands(text: &str) -> Read<Vec<(Operation, f64)>> {
         Some(verb) => Ok(Operation::Verb(verb)),
         None if Command::is_name(name) => Ok(Operation::Named(name.to_owned())),
         None => Err(ValueError(weights_accepted(&[]) + &operation_hint(part, name))),
+    })
+}
+
+/// The shape of the replies of a command, such as `range=nonempty`.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for another text.
+pub fn expected_shape(text: &str) -> Read<(Operation, ReplyShape)> {
+    let read = text.split_once('=').and_then(|(name, shape)| {
+        let operation = Verb::from_name(name).map_or(Operation::Named(name.to_owned()), Operation::Verb);
+        Some((operation, ReplyShape::from_name(shape)?))
+    });
+    let shapes = ReplyShape::ALL.map(ReplyShape::name).join(", ");
+    read.ok_or_else(|| {
+        ValueError(format!("expected the name of a command and one of {shapes}, such as range=nonempty"))
     })
 }
 

@@ -10,6 +10,7 @@ use pummel_logic::plan::{
     Until, Window, WithinSecond, Work,
 };
 use pummel_logic::protocol::Verb;
+use pummel_logic::protocol::resp::reply_shape::ReplyShape;
 use pummel_logic::rng::{Stream, below, mix};
 use pummel_logic::time::MILLISECOND;
 
@@ -390,7 +391,7 @@ fn audit(plan: &mut Plan, draws: &mut Draws) {
 }
 
 /// Commands of the user, with places and replies of every kind.
-pub const COMMANDS: [&str; 8] = [
+pub const COMMANDS: [&str; 9] = [
     "MGET __key__",
     "EXISTS __key__ __key__",
     "GETRANGE __key__ 0 __int:1-9__",
@@ -398,13 +399,17 @@ pub const COMMANDS: [&str; 8] = [
     "NEW.COMMAND __number:12__ __client__ __int.a:1-9__ __int.a__",
     "LRANGE __key__ 0 -1",
     "TTL __key__",
+    "HSCAN __key__ 0",
     "MGET __key__ __key2__",
 ];
 
 /// Drawn commands, `count` of them, with names of their own.
 pub fn commands(count: u64, draws: &mut Draws) -> Vec<Command> {
-    let mut of =
-        |number: u64| Command { name: format!("own-{number}"), template: draws.one_of(&COMMANDS).to_owned() };
+    let mut of = |number: u64| Command {
+        name: format!("own-{number}"),
+        expect: ReplyShape::ALL.get(draws.below(10) as usize).copied(),
+        ..Command::unnamed(draws.one_of(&COMMANDS))
+    };
     (0..count).map(&mut of).collect()
 }
 

@@ -421,7 +421,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         groups[0].depth = depth;
         groups[0].arrivals = arrivals.unwrap_or(groups[0].arrivals.clone());
     }
-    let commands = commands(&args.mix);
+    let commands = expecting(&args.mix, commands(&args.mix))?;
     let plan = Plan {
         commands: commands.clone(),
         seed: args.pace.seed.unwrap_or(inputs.seed),
@@ -875,7 +875,7 @@ pub(crate) fn commands(args: &MixArgs) -> Vec<Command> {
     for text in &args.command {
         let named = text.split_once('=').filter(|(name, _)| Command::is_name(name));
         let mut command = match named {
-            Some((name, template)) => Command { name: name.to_owned(), template: template.to_owned() },
+            Some((name, template)) => Command { name: name.to_owned(), ..Command::unnamed(template) },
             None => Command::unnamed(text),
         };
         let name = command.name.clone();
@@ -887,6 +887,26 @@ pub(crate) fn commands(args: &MixArgs) -> Vec<Command> {
         commands.push(command);
     }
     commands
+}
+
+/// The commands with the shapes that their replies are to have.
+fn expecting(args: &MixArgs, mut commands: Vec<Command>) -> Result<Vec<Command>, UsageError> {
+    for (operation, shape) in &args.command_expect {
+        let verb = values::verb_of(operation, &commands).ok();
+        let Some(command) = verb.and_then(Verb::command).and_then(|place| commands.get_mut(place)) else {
+            let names: Vec<&str> = commands.iter().map(|command| command.name.as_str()).collect();
+            return Err(UsageError::Value {
+                flag: "--command-expect".to_owned(),
+                value: format!("{}={}", operation.name(), shape.name()),
+                accepted: match names.is_empty() {
+                    true => "it is accepted only with --command, which says what is asked".to_owned(),
+                    false => format!("expected the name of a command: {}", names.join(", ")),
+                },
+            });
+        };
+        command.expect = Some(*shape);
+    }
+    Ok(commands)
 }
 
 /// The operations and their weights, or what stands for them where none are named. Commands that a mix of other operations does not

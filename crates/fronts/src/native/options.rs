@@ -11,6 +11,7 @@ use pummel_logic::plan::{
     ValueClass,
 };
 use pummel_logic::protocol::Verb;
+use pummel_logic::protocol::resp::reply_shape::ReplyShape;
 use pummel_logic::time::Nanos;
 use pummel_report::plan_options::default_of;
 
@@ -473,6 +474,12 @@ pub struct MixArgs {
     /// exist at first, unless --load is given, which stores __value__ there by SET
     #[arg(long, value_name = "[NAME=]COMMAND")]
     pub command: Vec<String>,
+    /// What replies to the command NAME are to be: ok, int or nonempty (others count as misses), nil (others count as errors), or any
+    /// (no hits and no misses). May be repeated
+    ///
+    /// By default the command decides, for about 190 known ones. nonempty counts null, an empty string and an empty list as misses
+    #[arg(long, value_name = "NAME=SHAPE", value_parser = values::expected_shape, allow_hyphen_values = true)]
+    pub command_expect: Vec<(Operation, ReplyShape)>,
     /// Which records are asked for: uniform, zipf:EXPONENT (0 to 3), hot:KEYS,REQUESTS (share of the records, share of
     /// the requests), ranks:R=SHARE,... (share of the requests that the R most popular records get; R is a number or a share such
     /// as 1%), buckets:RECORDS@WEIGHT,... (this many records with this weight together), cachelib:FILE (the buckets of CacheLib's

@@ -8,6 +8,7 @@ use pummel_logic::plan::{
     Tracking, TransmitSampling,
 };
 use pummel_logic::protocol::MetaAsk;
+use pummel_logic::protocol::resp::reply_shape::ReplyShape;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
 use pummel_report::plan_options::OPTIONS;
 
@@ -314,6 +315,12 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
         ("--protocol resp3 --command PING", |plan| {
             over_resp(plan, Protocol::Resp3);
             plan.commands = vec![Command::unnamed("PING")];
+            mix(plan).ops = vec![(Verb::Command, 1.0)];
+            plan.phases.remove(0);
+        }),
+        ("--protocol resp3 --command PING --command-expect ping=ok", |plan| {
+            over_resp(plan, Protocol::Resp3);
+            plan.commands = vec![Command { expect: Some(ReplyShape::Ok), ..Command::unnamed("PING") }];
             mix(plan).ops = vec![(Verb::Command, 1.0)];
             plan.phases.remove(0);
         }),

@@ -22,6 +22,7 @@ const NOT_BESIDE: &[&str] = &[
     "--mix",
     "--mix-order",
     "--command",
+    "--command-expect",
     "--popularity",
     "--multiget",
     "--read-modify-write",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::Verb;
+use crate::protocol::resp::reply_shape::ReplyShape;
 use crate::protocol::resp::template::{Template, TemplateError};
 
 /// A command of the user: the requests of one operation.
@@ -16,6 +17,9 @@ pub struct Command {
     pub name: String,
     /// The command, with places such as `__key__` that each request fills.
     pub template: String,
+    /// The shape that its replies are to have; absent: what is known of the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<ReplyShape>,
 }
 
 /// Longest name of a command, in bytes.
@@ -31,7 +35,7 @@ impl Command {
             .map(|letter| if is_of_name(&letter) || letter == '_' { letter } else { '-' })
             .take(NAME_MAX_BYTES)
             .collect();
-        Command { name, template: template.to_owned() }
+        Command { name, template: template.to_owned(), expect: None }
     }
 
     /// Whether a text can be the name of a command.
@@ -49,8 +53,17 @@ impl Command {
     /// Returns the [`TemplateError`] of the first text that is none.
     pub fn templates(commands: &[Command]) -> Result<Option<Arc<Vec<Template>>>, TemplateError> {
         let templates: Result<Vec<Template>, TemplateError> =
-            commands.iter().map(|command| Template::parse(&command.template)).collect();
+            commands.iter().map(Command::template).collect();
         Ok(Some(templates?).filter(|templates| !templates.is_empty()).map(Arc::new))
+    }
+
+    /// The template of the command, whose replies have the shape that the command expects.
+    fn template(&self) -> Result<Template, TemplateError> {
+        let template = Template::parse(&self.template)?;
+        Ok(match self.expect {
+            Some(shape) => template.expecting(shape),
+            None => template,
+        })
     }
 
     /// Whether the name is that of an operation already.

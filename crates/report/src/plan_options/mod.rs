@@ -175,6 +175,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("phases[].work.mix.ops", "--mix", Form::Operations),
     option("phases[].work.mix.in_turns", "--mix-order", Form::Turns),
     option("commands", "--command", Form::Commands),
+    option("commands[].expect", "--command-expect", Form::Plain),
     option("phases[].work.mix.popularity", "--popularity", Form::Plain).or("uniform"),
     option("phases[].work.mix.multiget", "--multiget", Form::Plain).or("1"),
     option("phases[].work.mix.fresh", "--fresh", Form::Plain).or("0"),

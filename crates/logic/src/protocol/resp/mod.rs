@@ -7,6 +7,7 @@ mod decode;
 mod encode;
 mod places;
 mod reply;
+pub mod reply_shape;
 pub mod template;
 mod words;
 

@@ -7,6 +7,7 @@ use super::command_table::{Access, CommandRow, Tells, Wait};
 use super::encode::{push_bulk, push_bulk_number};
 pub use super::places::Wanted;
 use super::places::{Fill, Part, PlaceError, Places};
+use super::reply_shape::ReplyShape;
 use super::words::{self, WordsError};
 use crate::connection::outbox::Outbox;
 use crate::protocol::{Keys, Op, Refused};
@@ -219,6 +220,13 @@ impl Template {
     /// Whether the command is a read by the flags that Redis gives it, so that a replica answers it.
     pub fn reads(&self) -> bool {
         self.reads
+    }
+
+    /// The template of a command whose replies are to have this shape, whatever the table of commands says.
+    #[must_use]
+    pub fn expecting(self, shape: ReplyShape) -> Template {
+        let tells = shape.tells();
+        Template { looked_up: (tells != Tells::No).then_some(LookedUp { tells, keys: 1 }), ..self }
     }
 
     /// The meaning of replies for what was looked up; `None` where they have none.
