@@ -179,6 +179,7 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
         trace: context.trace.as_ref().map(|trace| TraceShare::new(Arc::clone(trace), worker, workers)),
         recorded: context.recorded_keys.clone(),
         commands: context.commands.clone().unwrap_or_default(),
+        load_verb: plan.load_verb(),
         epoch_ns: clock::wall().saturating_sub(clock::now()),
         ..RequestInputs::new(keys, values, &plan.data, clients, context.mark)
     })
@@ -280,7 +281,10 @@ fn recorded_verbs(plan: &Plan) -> Vec<Verb> {
     let mut verbs = Vec::new();
     for phase in plan.phases.iter().filter(|phase| phase.recorded) {
         match &phase.work {
-            Work::Load(_) => verbs.push(Verb::Set),
+            Work::Load(load) => {
+                verbs.push(Verb::Set);
+                verbs.extend(plan.load_verb().filter(|_| load.commands));
+            }
             Work::Mix(mix) => verbs.extend(verbs_of(mix)),
             Work::Replay(_) | Work::Window(_) => verbs.extend([Verb::Get, Verb::Set]),
             Work::Trace(_) => {

@@ -4,10 +4,10 @@ use pummel_logic::arrival::RateCurve;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, Audit, Burst, BurstStates, Changes, ChurningClients, Command, Data, DealBy, Delete, Depth,
-    Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, Login, Mix, Part,
-    Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape, ReadFrom, Replay, Route,
-    Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Tracking, Transport,
-    Until, Window, WithinSecond, Work,
+    Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, LoadCommand,
+    Login, Mix, Part, Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape,
+    ReadFrom, Replay, Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay,
+    TraceTtl, Tracking, Transport, Until, Window, WithinSecond, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::protocol::resp::reply_shape::ReplyShape;
@@ -403,6 +403,10 @@ pub const COMMANDS: [&str; 9] = [
     "MGET __key__ __key2__",
 ];
 
+/// Commands that loads store with.
+const LOAD_COMMANDS: [&str; 3] =
+    ["SET __key__ __seq__:__value__", "HSET __key__ f __int:1-9__ g __value__", "INCRBY __key__ __number__"];
+
 /// Drawn commands, `count` of them, with names of their own.
 pub fn commands(count: u64, draws: &mut Draws) -> Vec<Command> {
     let mut of = |number: u64| Command {
@@ -416,12 +420,19 @@ pub fn commands(count: u64, draws: &mut Draws) -> Vec<Command> {
 /// Adds commands of the user to all mixes, some of which ask hardly anything else, and some take turns.
 fn command(plan: &mut Plan, draws: &mut Draws) {
     plan.commands = commands(1 + draws.below(3), draws);
+    let load_command = draws.one_of(&LOAD_COMMANDS).to_owned();
+    let loads = draws.once_in(2);
+    plan.load_command =
+        loads.then(|| LoadCommand { template: load_command, per_record: draws.one_of(&[1, 2, 5]) });
     if matches!(plan.route, Route::Cluster | Route::Crc16) {
         // Several keys of one request have one slot.
         plan.data.key_tag = Some(1_000);
     }
     let (weight, in_turns) = (draws.one_of(&[2.0, 30.0]), draws.once_in(3));
     for phase in &mut plan.phases {
+        if let Work::Load(load) = &mut phase.work {
+            load.commands |= loads;
+        }
         let Work::Mix(mix) = &mut phase.work else { continue };
         mix.ops.extend((0..plan.commands.len()).filter_map(Verb::of_command).map(|verb| (verb, weight)));
         mix.in_turns = in_turns;

@@ -29,8 +29,8 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, ValidPlan};
 use pummel_logic::plan::{
     Adaptive, Arrivals, Audit, Backend, Changes, ChurningClients, ClientPolicy, Clock, Command, Data, Depth,
-    Engine, FailOn, Group, Labels, Load, Login, Mix, Pause, Phase, Plan, Popularity, Protocol, SCHEMA,
-    Socket, Spawns, Stop, Style, TlsOptions, Transport, Wait, Work,
+    Engine, FailOn, Group, Labels, Load, LoadCommand, Login, Mix, Pause, Phase, Plan, Popularity, Protocol,
+    SCHEMA, Socket, Spawns, Stop, Style, TlsOptions, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MICROSECOND, Nanos, SECOND, from_seconds, seconds};
@@ -68,12 +68,15 @@ const LOAD_OPTIONS: &[&str] = &[
     "--value-size",
     "--value-compress",
     "--ttl",
+    "--load-command",
+    "--load-per-record",
     "--allow-partial-load",
 ];
 
 /// Options that are accepted only with another one, which comes first.
 const ONLY_WITH: &[(&str, &[&str])] = &[
     ("--audit", &["--settle"]),
+    ("--load-command", &["--load-per-record"]),
     ("--until", &["--min-time", "--max-time"]),
     ("--tls", &["--tls-ca", "--tls-cert", "--tls-key", "--tls-server-name", "--tls-insecure"]),
     (
@@ -422,8 +425,14 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         groups[0].arrivals = arrivals.unwrap_or(groups[0].arrivals.clone());
     }
     let commands = expecting(&args.mix, commands(&args.mix))?;
+    let load_command = load_command(&args.data);
+    if load_command.is_some() && args.mix.no_load {
+        let why = "'--load-command' is not accepted with '--no-load': it says how records are stored";
+        return Err(UsageError::Missing(why.to_owned()));
+    }
     let plan = Plan {
         commands: commands.clone(),
+        load_command,
         seed: args.pace.seed.unwrap_or(inputs.seed),
         interval_ns: args.pace.interval,
         verify: args.mix.verify.unwrap_or(0.0),
@@ -488,7 +497,13 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
         churn: None,
         policy: ClientPolicy::default(),
     };
+    let load_command = load_command(&args.data);
+    let of_commands = load_command.as_ref().map(|_| (Verb::Command, 1.0));
+    // The plain records are stored beside those of the commands where operations on them are named.
+    let named = pace.mix.0.iter().copied().filter(|_| of_commands.is_none() || typed.has("--mix"));
+    let ops: Vec<(Verb, f64)> = named.chain(of_commands).collect();
     let plan = Plan {
+        load_command,
         interval_ns: pace.interval,
         data: typed.data(&args.data, inputs)?,
         allow_partial_load: args.data.allow_partial_load,
@@ -496,7 +511,7 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
         labels: args.output.result.labels()?,
         groups: vec![group],
         phases: match pace.fill.is_empty() {
-            true => vec![load_phase(&pace.mix.0, pace.depth, true)],
+            true => vec![load_phase(&ops, pace.depth, true)],
             false => vec![typed.fill_phase()],
         },
         ..base(&args.target, &args.engine, &args.socket, inputs, pace.threads)?
@@ -626,6 +641,7 @@ fn base(
         database: target.database,
         tracking: target.tracking,
         commands: Vec::new(),
+        load_command: None,
         data: Data::default(),
         allow_partial_load: false,
         evidence: !engine.no_evidence,
@@ -812,7 +828,8 @@ fn phases(
     });
     let mut phases = Vec::new();
     // The keys of a command are whatever it makes of them, unless they are to be stored.
-    let loaded = |(verb, _): &&(Verb, f64)| !verb.is_command() || args.mix.load;
+    let stores_for_commands = args.mix.load || args.data.load_command.is_some();
+    let loaded = |(verb, _): &&(Verb, f64)| !verb.is_command() || stores_for_commands;
     let loaded: Vec<(Verb, f64)> = ops.iter().filter(loaded).copied().collect();
     if !args.mix.no_load && !loaded.is_empty() {
         phases.push(load_phase(&loaded, LOAD_DEPTH, false));
@@ -873,6 +890,7 @@ fn audit_phases(args: &RunArgs) -> Vec<Phase> {
 pub(crate) fn commands(args: &MixArgs) -> Vec<Command> {
     let mut commands: Vec<Command> = Vec::new();
     for text in &args.command {
+        let text = &values::with_plain_sizes(text);
         let named = text.split_once('=').filter(|(name, _)| Command::is_name(name));
         let mut command = match named {
             Some((name, template)) => Command { name: name.to_owned(), ..Command::unnamed(template) },
@@ -936,6 +954,12 @@ fn ops(args: &MixArgs, commands: &[Command]) -> Result<Vec<(Verb, f64)>, UsageEr
         ops.extend(all_commands());
     }
     Ok(ops)
+}
+
+/// The command that loads store with.
+fn load_command(args: &DataArgs) -> Option<LoadCommand> {
+    let template = values::with_plain_sizes(args.load_command.as_ref()?);
+    Some(LoadCommand { template, per_record: args.load_per_record.unwrap_or(1) })
 }
 
 /// Loading for these operations: the plain records, unless all of them have records of another kind that only they use.

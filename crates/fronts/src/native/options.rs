@@ -468,7 +468,7 @@ pub struct MixArgs {
     ///
     /// __key__ is a key chosen by --popularity, which no other operation but commands uses, and __key2__ to __key9__ are further ones;
     /// __number__ is the number of the record, from 0, and __number:12__ has at least 12 digits; __value__ is the value that loading
-    /// would store there; __int:1-99__ is an integer of this range and __int:DIST__ one of a distribution, drawn anew at each place
+    /// would store there, and __value:DIST__ are bytes of another size; __int:1-99__ is an integer of this range and __int:DIST__ one of a distribution, drawn anew at each place
     /// or, as __int.a:1-99__, once for the name; __client__ is the number of the client, __seq__ that of the request among its
     /// client's, and __now_ms__ the wall clock. \__x__ stands for the word itself. Quoting works as in redis-cli. The keys do not
     /// exist at first, unless --load is given, which stores __value__ there by SET
@@ -610,6 +610,14 @@ pub struct DataArgs {
     /// Vary each expiry by up to this much, such as 10% (whole percents), so that items stored together do not expire together
     #[arg(long, value_name = "PERCENT", default_value = default_of("--ttl-jitter"), hide_default_value = true, value_parser = values::percent, allow_hyphen_values = true)]
     pub ttl_jitter: u32,
+    /// Store with this command under the keys of --command, in place of a plain value, such as 'RPUSH __key__ __value__' (RESP)
+    ///
+    /// It has the places of --command with one record, __key__. Its rows are called load
+    #[arg(long, value_name = "COMMAND")]
+    pub load_command: Option<String>,
+    /// Times that --load-command is sent for each record, up to 10000 [default: 1]
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub load_per_record: Option<u64>,
     /// Call a run complete even if only some of the records could be stored. If none could be stored, the run is still partial,
     /// and measures nothing
     #[arg(long)]

@@ -42,6 +42,8 @@ const NOT_BESIDE: &[&str] = &[
     "--verify",
     "--audit",
     "--load",
+    "--load-command",
+    "--load-per-record",
     "--records",
     "--key-size",
     "--key-prefix",

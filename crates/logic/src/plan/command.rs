@@ -1,7 +1,5 @@
 //! The commands of RESP servers that the user gives as templates, and the names of their requests.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::Verb;
@@ -47,18 +45,8 @@ impl Command {
             && text.bytes().all(is_of_name)
     }
 
-    /// The templates of these commands; `None` without any.
-    ///
-    /// # Errors
-    /// Returns the [`TemplateError`] of the first text that is none.
-    pub fn templates(commands: &[Command]) -> Result<Option<Arc<Vec<Template>>>, TemplateError> {
-        let templates: Result<Vec<Template>, TemplateError> =
-            commands.iter().map(Command::template).collect();
-        Ok(Some(templates?).filter(|templates| !templates.is_empty()).map(Arc::new))
-    }
-
     /// The template of the command, whose replies have the shape that the command expects.
-    fn template(&self) -> Result<Template, TemplateError> {
+    pub(super) fn template(&self) -> Result<Template, TemplateError> {
         let template = Template::parse(&self.template)?;
         Ok(match self.expect {
             Some(shape) => template.expecting(shape),
@@ -70,6 +58,22 @@ impl Command {
     pub fn is_taken(&self) -> bool {
         Verb::from_name(&self.name).is_some_and(|verb| !verb.is_command())
     }
+}
+
+/// The command of the user that a load stores with, in place of storing a plain value under each key of the commands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadCommand {
+    /// The command, with places such as `__key__` that each request fills.
+    pub template: String,
+    /// Number of times that it is sent for each record.
+    pub per_record: u64,
+}
+
+impl LoadCommand {
+    /// Name of its requests in results.
+    pub const NAME: &str = "load";
 }
 
 #[cfg(test)]

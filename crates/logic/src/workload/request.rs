@@ -82,6 +82,8 @@ pub struct RequestMaker {
     pub(super) cache: Option<Box<CacheAccount>>,
     /// The commands of the user, by [`Verb::command`].
     commands: Arc<Vec<Template>>,
+    /// The command among them that stores the records of commands; `None` where plain values are stored.
+    load_verb: Option<Verb>,
     /// The wall clock at the run's time 0, in nanoseconds since 1970.
     epoch_ns: Nanos,
 }
@@ -126,6 +128,8 @@ pub struct RequestInputs<'a> {
     pub recorded: Option<RecordedKeys>,
     /// The commands of the user, by [`Verb::command`].
     pub commands: Arc<Vec<Template>>,
+    /// The command among them that loads store with; `None` where they store plain values.
+    pub load_verb: Option<Verb>,
     /// The wall clock at the run's time 0, in nanoseconds since 1970.
     pub epoch_ns: Nanos,
 }
@@ -167,6 +171,7 @@ impl<'a> RequestInputs<'a> {
             trace: None,
             recorded: None,
             commands: Arc::default(),
+            load_verb: None,
             epoch_ns: 0,
         }
     }
@@ -200,6 +205,7 @@ impl RequestMaker {
             window: inputs.window.map(|maker| Box::new(WindowRequests::new(maker))),
             cache: inputs.cache.map(account),
             commands: inputs.commands,
+            load_verb: inputs.load_verb,
             epoch_ns: inputs.epoch_ns,
         }
     }
@@ -419,7 +425,9 @@ impl RequestMaker {
             TaskKind::Replay(cursor) => Some(cursor.take()),
             TaskKind::Load(spaces) => {
                 let key = self.records.index_at(spaces, self.routing.place(index, number));
-                Some((store_of(self.records.spaces.space(key)), key))
+                let space = self.records.spaces.space(key);
+                let own = self.load_verb.filter(|_| space == Space::Commands);
+                Some((own.unwrap_or_else(|| store_of(space)), key))
             }
             TaskKind::Audit(_) => Some((Verb::Get, self.routing.place(index, number))),
             TaskKind::Delete { order, records, recorded } => {

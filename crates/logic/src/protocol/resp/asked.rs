@@ -38,12 +38,12 @@ pub(super) struct LookedUp {
     pub(super) keys: u16,
 }
 
-/// What stands in a list for an element that was not found.
+/// An element that was not found, as it stands in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoElement {
-    /// A null.
+    /// The element is null.
     Null,
-    /// A null or the number 0.
+    /// The element is null or the number 0.
     Zero,
     /// An empty list; this is the cursor that stands before the list of a scan.
     Cursor,
@@ -54,7 +54,7 @@ pub(super) enum NoElement {
 /// The elements of a list that were found so far, where each stands for one that was looked up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    /// What stands for an element that was not found.
+    /// The form of an element that was not found.
     pub(super) none: NoElement,
     /// Elements of the list that were received.
     pub(super) passed: u16,

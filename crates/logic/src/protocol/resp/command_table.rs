@@ -119,6 +119,11 @@ impl CommandRow {
         self.options.iter().find(|(word, _)| has_word(word)).map_or(self.tells, |(_, tells)| *tells)
     }
 
+    /// Whether the command reads keys that hold plain values, whatever else it may read.
+    pub(super) fn reads_plain(&self) -> bool {
+        self.access == Access::Read && PLAIN_READS.contains(&self.name)
+    }
+
     /// Whether a command of so many words, its name among them, can be one of this row.
     pub(super) fn allows(&self, words: usize) -> bool {
         let least = usize::from(self.arity.unsigned_abs());
@@ -155,6 +160,39 @@ impl CommandRow {
         }
     }
 }
+
+/// Reads of plain values, of keys of every type, and of whatever a script reads.
+const PLAIN_READS: &[&str] = &[
+    "BITCOUNT",
+    "BITFIELD_RO",
+    "BITPOS",
+    "DUMP",
+    "EVALSHA_RO",
+    "EVAL_RO",
+    "EXISTS",
+    "EXPIRETIME",
+    "FCALL_RO",
+    "GET",
+    "GETBIT",
+    "GETRANGE",
+    "KEYS",
+    "LCS",
+    "MEMORY USAGE",
+    "MGET",
+    "OBJECT ENCODING",
+    "OBJECT FREQ",
+    "OBJECT IDLETIME",
+    "OBJECT REFCOUNT",
+    "PEXPIRETIME",
+    "PTTL",
+    "RANDOMKEY",
+    "SCAN",
+    "STRLEN",
+    "SUBSTR",
+    "TOUCH",
+    "TTL",
+    "TYPE",
+];
 
 /// Options that store what is found elsewhere and answer with its number.
 const STORES: &[(&str, Tells)] = &[("STORE", Tells::Zero), ("STOREDIST", Tells::Zero)];

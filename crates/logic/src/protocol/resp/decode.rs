@@ -288,7 +288,8 @@ impl<const VERSION: u8> Resp<VERSION> {
     #[inline]
     pub(super) fn reply<'s>(&'s self, outcome: Outcome, line: Option<Line<'s>>) -> Step<'s> {
         let message = match (line, outcome, &self.uncommon) {
-            (_, Outcome::Error(Fault::Unexpected), _) => NOT_NULL,
+            // The server said nothing that is an error to it.
+            (_, Outcome::Error(Fault::Unexpected), _) => &[],
             (Some(line), ..) => &self.lines.line(line)[1..],
             (None, Outcome::Error(_), Some(uncommon)) => &uncommon.words[..],
             _ => &[],
@@ -328,9 +329,6 @@ const PUSH_NAME_MAX_BYTES: u32 = 64;
 
 /// The length of the format that an empty verbatim string begins with, such as `txt:`.
 const VERBATIM_HEAD_BYTES: u32 = 4;
-
-/// The message of a reply to a command whose replies are to be null.
-const NOT_NULL: &[u8] = b"a reply that is not the nil that was expected";
 
 const UNFIT: Malformed = Malformed("the type of a RESP reply does not fit its request");
 

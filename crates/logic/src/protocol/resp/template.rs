@@ -79,6 +79,8 @@ pub struct Template {
     key_words: Vec<Vec<Part>>,
     /// Whether the command is a read by the flags of Redis.
     reads: bool,
+    /// Whether it reads keys that hold plain values.
+    reads_plain: bool,
     /// The meaning of replies for what was looked up; `None` where they have none.
     looked_up: Option<LookedUp>,
     /// The time for which the server may let a request wait, in nanoseconds; `None` for a command that is answered at once.
@@ -209,6 +211,7 @@ impl Template {
         };
         Ok(Template {
             reads: row.is_some_and(|row| row.access == Access::Read),
+            reads_plain: row.is_some_and(CommandRow::reads_plain),
             looked_up: row.and_then(|row| looked_up(row, &words, keys.len())),
             waits_ns: row.map_or(Ok(None), |row| waits_ns(row, &words))?,
             key_words: keys.iter().map(|at| words[*at].clone()).collect(),
@@ -227,6 +230,25 @@ impl Template {
     pub fn expecting(self, shape: ReplyShape) -> Template {
         let tells = shape.tells();
         Template { looked_up: (tells != Tells::No).then_some(LookedUp { tells, keys: 1 }), ..self }
+    }
+
+    /// Whether the command is known to read keys that hold plain values.
+    pub fn reads_plain(&self) -> bool {
+        self.reads_plain
+    }
+
+    /// Whether replies tell what was there.
+    pub fn tells(&self) -> bool {
+        self.looked_up.is_some()
+    }
+
+    /// Whether a word of the command has the key of the record in it.
+    pub fn has_key(&self) -> bool {
+        self.pieces.iter().any(|piece| match piece {
+            Piece::Fixed(_) => false,
+            Piece::Place(part) => *part == Part::Key,
+            Piece::Word(parts) => parts.contains(&Part::Key),
+        })
     }
 
     /// The meaning of replies for what was looked up; `None` where they have none.

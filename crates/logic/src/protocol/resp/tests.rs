@@ -737,7 +737,7 @@ const REPLIES: [&str; 8] = [
 #[test]
 fn a_reply_of_another_shape_than_is_expected_is_a_miss_or_an_error() {
     let (hit, miss) = (reply(Outcome::Found { hits: 1, of: 1 }), reply(Outcome::Found { hits: 0, of: 1 }));
-    let wrong = failed(Fault::Unexpected, "a reply that is not the nil that was expected");
+    let wrong = reply(Outcome::Error(Fault::Unexpected));
     let of = |letters: &str| letters.chars().map(|letter| letter == '+').collect::<Vec<bool>>();
     for (shape, good) in [
         (ReplyShape::Ok, of("+-------")),
