@@ -391,7 +391,7 @@ fn audit(plan: &mut Plan, draws: &mut Draws) {
 }
 
 /// Commands of the user, with places and replies of every kind.
-pub const COMMANDS: [&str; 9] = [
+pub const COMMANDS: [&str; 10] = [
     "MGET __key__",
     "EXISTS __key__ __key__",
     "GETRANGE __key__ 0 __int:1-9__",
@@ -400,6 +400,7 @@ pub const COMMANDS: [&str; 9] = [
     "LRANGE __key__ 0 -1",
     "TTL __key__",
     "HSCAN __key__ 0",
+    "APPEND __key__ __value:uniform:1,3000__",
     "MGET __key__ __key2__",
 ];
 

@@ -2,6 +2,7 @@
 
 use super::field::{Field, FieldPath};
 use super::invalid::{Invalid, refuse, refuse_if, within};
+use super::records::value_size;
 use crate::cluster::slot_of;
 use crate::plan::command::NAME_MAX_BYTES;
 use crate::plan::{Command, Depth, LoadCommand, Phase, Plan, Route, Work};
@@ -98,10 +99,14 @@ fn load_command(plan: &Plan, load: &LoadCommand) -> Result<(), Invalid> {
 }
 
 fn parsed(path: impl Into<FieldPath>, text: &str) -> Result<Template, Invalid> {
-    Template::parse(text).or_else(|error| {
+    let path = path.into();
+    let template = Template::parse(text).or_else(|error| {
         let expected = format!("{error}; a command such as 'ZADD __key__ __number__ __value__' is accepted");
         refuse(path, text, expected)
-    })
+    })?;
+    let lengths = (0..template.fill_count()).filter_map(|place| template.lengths(place));
+    lengths.into_iter().try_for_each(|lengths| value_size(path, lengths))?;
+    Ok(template)
 }
 
 /// Refuses a command with keys of other slots than that of its record, where slots decide on the node.

@@ -10,7 +10,8 @@ use super::places::{Fill, Part, PlaceError, Places};
 use super::reply_shape::ReplyShape;
 use super::words::{self, WordsError};
 use crate::connection::outbox::Outbox;
-use crate::protocol::{Keys, Op, Refused};
+use crate::dist::Dist;
+use crate::protocol::{Keys, Op, Refused, Value};
 use crate::time::{MILLISECOND, Nanos, from_seconds};
 
 /// Commands that cannot be measured, with the reason.
@@ -75,6 +76,8 @@ pub struct Template {
     pieces: Vec<Piece>,
     /// The fills of the places beside the record's key, number and value.
     fills: Vec<Fill>,
+    /// Whether bytes that are made when they are sent fill one of these places.
+    makes_bytes: bool,
     /// The words that are keys; those with the place of a key, for a command that is not known.
     key_words: Vec<Vec<Part>>,
     /// Whether the command is a read by the flags of Redis.
@@ -130,7 +133,7 @@ impl fmt::Display for TemplateError {
             TemplateError::Place(PlaceError::Unknown(word)) => write!(
                 to,
                 "'{word}' is no place of a command: there are __key__, __key2__ to __key9__, __number__, __number:12__, __value__, \
-                 __int:1-99__, __client__, __seq__ and __now_ms__{}; \\{word} stands for the word itself",
+                 __value:100__, __int:1-99__, __client__, __seq__ and __now_ms__{}; \\{word} stands for the word itself",
                 hint(word)
             ),
             TemplateError::Place(PlaceError::Wrong(word, expected)) => {
@@ -215,6 +218,7 @@ impl Template {
             looked_up: row.and_then(|row| looked_up(row, &words, keys.len())),
             waits_ns: row.map_or(Ok(None), |row| waits_ns(row, &words))?,
             key_words: keys.iter().map(|at| words[*at].clone()).collect(),
+            makes_bytes: places.fills.iter().any(|fill| fill.wanted() == Wanted::Bytes),
             fills: places.fills,
             pieces: pieces_of(words),
         })
@@ -271,6 +275,19 @@ impl Template {
         self.fills[place].wanted()
     }
 
+    /// Whether bytes that are made when they are sent fill one of the places, so that requests have values beside their keys.
+    pub fn makes_bytes(&self) -> bool {
+        self.makes_bytes
+    }
+
+    /// The lengths of the bytes that fill a place; `None` for another place.
+    pub fn lengths(&self, place: usize) -> Option<&Dist> {
+        match &self.fills[place] {
+            Fill::Bytes(lengths) => Some(lengths),
+            _ => None,
+        }
+    }
+
     /// Number of records that a request draws, its own one among them.
     pub fn records(&self) -> u64 {
         1 + self.fills.iter().map(Fill::draw).max().unwrap_or(0)
@@ -280,14 +297,14 @@ impl Template {
     ///
     /// # Panics
     ///
-    /// Panics if the place is the key of a record, which the maker of keys writes.
+    /// Panics if the place is the key of a record, which the maker of keys writes, or bytes that are made when they are sent.
     pub fn write_fill(&self, place: usize, found: u64, out: &mut Vec<u8>) {
         use std::io::Write;
         let written = match &self.fills[place] {
             Fill::Integer(integers) => write!(out, "{}", integers.of(found)),
             Fill::Number(_, digits) => write!(out, "{found:0digits$}"),
             Fill::Client | Fill::Sequence | Fill::NowMs => write!(out, "{found}"),
-            Fill::Key(_) => unreachable!("keys are written by their maker"),
+            Fill::Key(_) | Fill::Bytes(_) => unreachable!("keys and bytes are written by their maker"),
         };
         debug_assert!(written.is_ok(), "bytes take what is written");
     }
@@ -316,7 +333,7 @@ impl Template {
 
     /// Writes the command for a request. The first of its keys is that of its record; the others fill the places.
     pub(super) fn push(&self, op: &Op<'_>, out: &mut Outbox) -> Result<(), Refused> {
-        if op.keys.count() != 1 + self.fills.len() || matches!(op.keys, Keys::Pairs(_)) {
+        if op.keys.count() != 1 + self.fills.len() || self.makes_bytes != matches!(op.keys, Keys::Pairs(_)) {
             return Err(Refused("a command has one key, and as many fills as it has places"));
         }
         for piece in &self.pieces {
@@ -326,6 +343,7 @@ impl Template {
                 Piece::Place(Part::Number) => push_bulk_number(out, op.delta),
                 Piece::Place(Part::Value) => super::encode::push_value(out, &op.value),
                 Piece::Place(Part::Fill(at)) => push_bulk(out, op.keys.key(1 + at)),
+                Piece::Place(Part::Made(at)) => super::encode::push_value(out, &made(op, *at)),
                 Piece::Place(Part::Text(text)) => push_bulk(out, text),
                 Piece::Word(parts) => push_word(parts, op, out),
             }
@@ -342,6 +360,7 @@ fn push_word(parts: &[Part], op: &Op<'_>, out: &mut Outbox) {
         Part::Number => op.delta.checked_ilog10().unwrap_or(0) as usize + 1,
         Part::Value => op.value.len(),
         Part::Fill(at) => op.keys.key(1 + at).len(),
+        Part::Made(at) => made(op, *at).len(),
     });
     out.push(b"$");
     out.push_decimal(len.sum::<usize>() as u64);
@@ -355,9 +374,18 @@ fn push_word(parts: &[Part], op: &Op<'_>, out: &mut Outbox) {
                 op.value.push_to(out);
             }
             Part::Fill(at) => out.push(op.keys.key(1 + at)),
+            Part::Made(at) => made(op, *at).push_to(out),
         }
     }
     out.push(b"\r\n");
+}
+
+/// The bytes that fill a place; none where the request has no values.
+fn made<'a>(op: &Op<'a>, place: usize) -> Value<'a> {
+    match op.keys {
+        Keys::Pairs(pairs) => pairs.value(1 + place),
+        _ => Value::default(),
+    }
 }
 
 /// The bytes of a word that is the same in every request; `None` for a word with a place.
@@ -443,9 +471,10 @@ fn pieces_of(words: Vec<Vec<Part>>) -> Vec<Piece> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bodies::Bodies;
     use crate::client::route::crc16::slot as slot_of;
     use crate::protocol::contract::sent;
-    use crate::protocol::{Rest, Value, Verb};
+    use crate::protocol::{PairList, PairValue, Pairs, Rest, Value, Verb};
     use proptest::prelude::{prop_assert, proptest};
 
     fn written(text: &str) -> Result<String, TemplateError> {
@@ -630,6 +659,28 @@ mod tests {
         assert_eq!(template.push(&op, &mut out), Ok(()));
         assert_eq!(sent(&out), b"*4\r\n$4\r\nZADD\r\n$3\r\nkey\r\n$2\r\n19\r\n$9\r\nm:0007:42\r\n");
         assert!(template.push(&Op::new(Verb::Command, b"key"), &mut out).is_err());
+    }
+
+    #[test]
+    fn places_are_filled_with_bytes_of_their_own_length() {
+        let template = Template::parse("RPUSH __key__ __value:3__ <__value:2__:__seq__>").expect("a command");
+        assert_eq!(template.lengths(0), Some(&Dist::Fixed(3.0)));
+        assert_eq!(template.lengths(2), None);
+        let bodies = Bodies::new(0, 16.0);
+        let body = |len_bytes| Value { own: b"", rest: Rest::Body { bodies: &bodies, seed: 7, len_bytes } };
+        let list = PairList {
+            bytes: b"key8".to_vec(),
+            ends: vec![3, 3, 3, 4],
+            values: [0, 3, 2].map(|len| PairValue::of(&body(len))).to_vec(),
+        };
+        let op =
+            Op { keys: Keys::Pairs(Pairs { list: &list, bodies: &bodies }), ..Op::new(Verb::Command, b"") };
+        let mut out = Outbox::default();
+        assert_eq!(template.push(&op, &mut out), Ok(()));
+        let wire = "*4\r\n$5\r\nRPUSH\r\n$3\r\nkey\r\n$3\r\n\0\0\0\r\n$6\r\n<\0\0:8>\r\n";
+        assert_eq!(String::from_utf8(sent(&out)).as_deref(), Ok(wire));
+        let without = Op { keys: Keys::Many { bytes: &list.bytes, ends: &list.ends }, ..op };
+        assert!(template.push(&without, &mut out).is_err());
     }
 
     proptest! {
