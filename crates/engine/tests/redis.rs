@@ -453,6 +453,9 @@ const TELLING_MORE: &[&str] = &[
     "DEL k none",
 ];
 
+/// Scans of one key.
+const TELLING_SCANS: &[&str] = &["HSCAN h 0", "SSCAN s 0", "ZSCAN z 0"];
+
 /// The number of what was there by the reply of each of these commands, asked one after the other; `None` where it does not tell.
 fn told<const VERSION: u8>(redis: &Redis, texts: &[&str]) -> Vec<Option<u16>> {
     let templates = texts.iter().map(|text| Template::parse(text).expect("a template")).collect();
@@ -482,10 +485,12 @@ fn replies_of_commands_tell_what_was_there() {
         // SET NX stores it, so that SETNX and DEL find it there.
         (absent[8], absent[11]) = (Some(1), Some(1));
         assert_eq!(ask(TELLING_MORE), absent);
+        assert_eq!(ask(TELLING_SCANS), [Some(0); 3]);
         for line in ["SET k v", "RPUSH l a b", "HSET h f v", "SADD s a", "GEOADD z 13 38 a", "XADD x * f v"] {
             assert!(!matches!(to.command(line).outcome, Outcome::Error(_)), "{line}");
         }
         assert_eq!(ask(TELLING), of(1).collect::<Vec<_>>());
+        assert_eq!(ask(TELLING_SCANS), [Some(1); 3]);
         assert_eq!(ask(TELLING_MORE), vec![Some(1); TELLING_MORE.len()]);
     }
 }

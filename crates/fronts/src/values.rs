@@ -18,6 +18,7 @@ use pummel_logic::plan::address::{self, AddressError};
 pub use pummel_logic::plan::address::{PORT, RESP_PORT};
 use pummel_logic::plan::{CHURN_ACCEPTED, Command, Goal, KeyChurn, Popularity, Tracking, TransmitSampling};
 use pummel_logic::protocol::Verb;
+use pummel_logic::protocol::resp::reply_shape::ReplyShape;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 /// Highest CPU number that an affinity mask can name (`CPU_SETSIZE` of sched_setaffinity(2)) and one more.
@@ -592,6 +593,38 @@ pub fn weights_with_commands(text: &str) -> Read<Vec<(Operation, f64)>> {
     })
 }
 
+/// The text of a command whose places `__value:DIST__` have numbers without units, as a Plan holds them. What cannot be read stays as it
+/// is.
+pub fn with_plain_sizes(template: &str) -> String {
+    const BEGIN: &str = "__value:";
+    let mut parts = template.split(BEGIN);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (sizes, rest) =
+            part.split_once("__").map_or(("", part), |(sizes, _)| (sizes, &part[sizes.len()..]));
+        let read = dist(sizes, Measure::Bytes).map(|sizes| sizes.to_string());
+        plain.push_str(BEGIN);
+        plain.push_str(&read.unwrap_or_else(|_| sizes.to_owned()));
+        plain.push_str(rest);
+    }
+    plain
+}
+
+/// The shape of the replies of a command, such as `range=nonempty`.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for another text.
+pub fn expected_shape(text: &str) -> Read<(Operation, ReplyShape)> {
+    let read = text.split_once('=').and_then(|(name, shape)| {
+        let operation = Verb::from_name(name).map_or(Operation::Named(name.to_owned()), Operation::Verb);
+        Some((operation, ReplyShape::from_name(shape)?))
+    });
+    let shapes = ReplyShape::ALL.map(ReplyShape::name).join(", ");
+    read.ok_or_else(|| {
+        ValueError(format!("expected the name of a command and one of {shapes}, such as range=nonempty"))
+    })
+}
+
 /// The verb of an operation in a mix, where these are the commands of the user. `command` stands for the only one.
 ///
 /// # Errors
@@ -801,6 +834,19 @@ pub fn warm_up_until(text: &str) -> Read<UntilEviction> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_in_commands_lose_their_units() {
+        for (typed, plain) in [
+            ("RPUSH __key__ __value:4KiB__", "RPUSH __key__ __value:4096__"),
+            ("SET a <__value:uniform:1k,2k__>__value:5__", "SET a <__value:uniform:1000,2000__>__value:5__"),
+            ("SET a __value:", "SET a __value:"),
+            ("SET a __value:x__ __value__", "SET a __value:x__ __value__"),
+            ("PING", "PING"),
+        ] {
+            assert_eq!(with_plain_sizes(typed), plain);
+        }
+    }
 
     #[test]
     fn a_warm_up_has_a_time_or_ends_by_itself() {

@@ -79,6 +79,11 @@ impl Counts {
         self.completed + self.failed()
     }
 
+    /// Requests of a load that stored what they were to store: a command of the user that did so ends with a number, or is done.
+    pub fn loaded(&self) -> u64 {
+        self.outcomes.stored + self.outcomes.number + self.outcomes.ok
+    }
+
     /// Requests that failed.
     pub fn failed(&self) -> u64 {
         self.errors.iter().sum()

@@ -39,7 +39,7 @@ impl LoadResult {
     /// Adds what one worker stored, by the outcomes of its requests, of which `repeated` were sent again because the first
     /// attempt was lost.
     pub fn add_worker(&mut self, counts: &Counts, repeated: u64, elapsed_ns: Nanos, sent_bytes: u64) {
-        let stored = counts.outcomes.stored;
+        let stored = counts.loaded();
         self.stored += stored;
         self.errors += (counts.ended() - stored).saturating_sub(repeated);
         self.elapsed_ns = self.elapsed_ns.max(elapsed_ns);
@@ -64,6 +64,10 @@ mod tests {
             Counts { completed: stored + exists, outcomes, ..Counts::default() }
         };
         // Stored, refused and repeated requests of a worker, how long it took; stored, errors and length of all so far.
+        let mut of_command = LoadResult::default();
+        let outcomes = Outcomes { number: 4, ok: 2, not_found: 1, ..Outcomes::default() };
+        of_command.add_worker(&Counts { completed: 7, outcomes, ..Counts::default() }, 0, 5, 100);
+        assert_eq!((of_command.stored, of_command.errors), (6, 1), "a command of the user");
         let table = [((10, 0, 0), 5, (10, 0, 5)), ((7, 3, 1), 9, (17, 2, 9)), ((1, 2, 4), 8, (18, 2, 9))];
         let mut load = LoadResult::default();
         for ((stored, failed, repeated), elapsed_ns, all) in table {

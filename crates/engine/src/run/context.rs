@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pummel_logic::arrival::{Pace, pace_of};
 use pummel_logic::client::route::Router;
 use pummel_logic::plan::share::{PhaseShare, ProcessShare};
-use pummel_logic::plan::{Command, Phase, Plan, Transport, Wait, Work};
+use pummel_logic::plan::{Phase, Plan, Transport, Wait, Work};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::rng::StreamOwner;
@@ -74,7 +74,7 @@ pub(super) struct RunContext<'a> {
     pub(super) requests_here: Vec<Option<u64>>,
     /// Time at which the run began.
     pub(super) began: Nanos,
-    /// The commands of the user; `None` without any.
+    /// The commands of the user, that of the load behind the others; `None` without any.
     pub(super) commands: Option<Arc<Vec<Template>>>,
     pub(super) trace: Option<Arc<Trace>>,
     /// The trace that is replayed while it is read.
@@ -287,9 +287,9 @@ fn observer_link_of(plan: &Plan, share: &ProcessShare) -> Option<ObserverLink> {
     })
 }
 
-/// The commands of the user; `None` without any.
+/// The commands of the user, that of the load behind the others; `None` without any.
 fn commands_of(plan: &Plan) -> Result<Option<Arc<Vec<Template>>>, RunError> {
-    Command::templates(&plan.commands).map_err(|error| RunError::Plan(error.to_string()))
+    plan.templates().map_err(|error| RunError::Plan(error.to_string()))
 }
 
 /// The requests that a plan replays; `None` where it replays none.

@@ -182,6 +182,7 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
         recorded: context.recorded_keys.clone(),
         commands: context.commands.clone().unwrap_or_default(),
         retries: plan.retry.as_ref().map(|retry| Box::new(retries_of(plan, retry, worker))),
+        load_verb: plan.load_verb(),
         epoch_ns: clock::wall().saturating_sub(clock::now()),
         ..RequestInputs::new(keys, values, &plan.data, clients, context.mark)
     })
@@ -292,7 +293,10 @@ fn recorded_verbs(plan: &Plan) -> Vec<Verb> {
     let mut verbs = Vec::new();
     for phase in plan.phases.iter().filter(|phase| phase.recorded) {
         match &phase.work {
-            Work::Load(_) => verbs.push(Verb::Set),
+            Work::Load(load) => {
+                verbs.push(Verb::Set);
+                verbs.extend(plan.load_verb().filter(|_| load.commands));
+            }
             Work::Mix(mix) => verbs.extend(verbs_of(mix)),
             Work::Replay(_) | Work::Window(_) => verbs.extend([Verb::Get, Verb::Set]),
             Work::Trace(_) => {

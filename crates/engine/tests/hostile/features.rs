@@ -4,12 +4,13 @@ use pummel_logic::arrival::RateCurve;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, Audit, Burst, BurstStates, Changes, ChurningClients, Command, Data, DealBy, Delete, Depth,
-    Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, Login, Mix, Part,
-    Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape, ReadFrom, Replay, Retry,
-    RetryKind, Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl,
-    Tracking, Transport, Until, Window, WithinSecond, Work,
+    Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, LoadCommand,
+    Login, Mix, Part, Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape,
+    ReadFrom, Replay, Retry, RetryKind, Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace,
+    TraceReplay, TraceTtl, Tracking, Transport, Until, Window, WithinSecond, Work,
 };
 use pummel_logic::protocol::Verb;
+use pummel_logic::protocol::resp::reply_shape::ReplyShape;
 use pummel_logic::rng::{Stream, below, mix};
 use pummel_logic::time::MILLISECOND;
 
@@ -411,7 +412,7 @@ fn audit(plan: &mut Plan, draws: &mut Draws) {
 }
 
 /// Commands of the user, with places and replies of every kind.
-pub const COMMANDS: [&str; 11] = [
+pub const COMMANDS: [&str; 13] = [
     "MGET __key__",
     "EXISTS __key__ __key__",
     "GETRANGE __key__ 0 __int:1-9__",
@@ -419,6 +420,8 @@ pub const COMMANDS: [&str; 11] = [
     "NEW.COMMAND __number:12__ __client__ __int.a:1-9__ __int.a__",
     "LRANGE __key__ 0 -1",
     "TTL __key__",
+    "HSCAN __key__ 0",
+    "APPEND __key__ __value:uniform:1,3000__",
     "MGET __key__ __key2__",
     "MULTI ; INCR __key__:n ; SET __key__ __value__ ; NEW.COMMAND ; EXEC",
     "WATCH __key__ ; MGET __key__ __key2__ ; MULTI ; SET __key__ __value__ ; MGET __key__ __key2__ ; EXEC",
@@ -431,10 +434,19 @@ const DIVIDED: [&str; 2] = [
     "WATCH __key__ ; GET __key__ ;; MULTI ; GET __key__ ;; MGET __key__ __key2__ ; EXEC ; GET __key__",
 ];
 
+/// Commands that loads store with.
+const LOAD_COMMANDS: [&str; 3] =
+    ["SET __key__ __seq__:__value__", "HSET __key__ f __int:1-9__ g __value__", "INCRBY __key__ __number__"];
+
 /// Drawn commands, `count` of them, with names of their own.
 pub fn commands(count: u64, draws: &mut Draws) -> Vec<Command> {
-    let mut of =
-        |number: u64| Command { name: format!("own-{number}"), template: draws.one_of(&COMMANDS).to_owned() };
+    let mut of = |number: u64| {
+        let shape = ReplyShape::ALL.get(draws.below(10) as usize).copied();
+        let template = draws.one_of(&COMMANDS);
+        // A sequence has no hits and misses.
+        let expect = shape.filter(|_| !template.contains(';'));
+        Command { name: format!("own-{number}"), expect, ..Command::unnamed(template) }
+    };
     (0..count).map(&mut of).collect()
 }
 
@@ -442,14 +454,21 @@ pub fn commands(count: u64, draws: &mut Draws) -> Vec<Command> {
 fn command(plan: &mut Plan, draws: &mut Draws) {
     plan.commands = commands(1 + draws.below(3), draws);
     if plan.groups.iter().all(|group| group.depth == Depth::Limit(1)) && draws.once_in(2) {
-        draws.one_of(&DIVIDED).clone_into(&mut plan.commands[0].template);
+        plan.commands[0] = Command { name: "own-0".to_owned(), ..Command::unnamed(draws.one_of(&DIVIDED)) };
     }
+    let load_command = draws.one_of(&LOAD_COMMANDS).to_owned();
+    let loads = draws.once_in(2);
+    plan.load_command =
+        loads.then(|| LoadCommand { template: load_command, per_record: draws.one_of(&[1, 2, 5]) });
     if matches!(plan.route, Route::Cluster | Route::Crc16) {
         // Several keys of one request have one slot.
         plan.data.key_tag = Some(1_000);
     }
     let (weight, in_turns) = (draws.one_of(&[2.0, 30.0]), draws.once_in(3));
     for phase in &mut plan.phases {
+        if let Work::Load(load) = &mut phase.work {
+            load.commands |= loads;
+        }
         let Work::Mix(mix) = &mut phase.work else { continue };
         mix.ops.extend((0..plan.commands.len()).filter_map(Verb::of_command).map(|verb| (verb, weight)));
         mix.in_turns = in_turns;

@@ -380,6 +380,7 @@ impl OptionValues {
             database: 0,
             tracking: None,
             commands: Vec::new(),
+            load_command: None,
             data: Data {
                 records: 1,
                 seed: 0,

@@ -383,6 +383,7 @@ fn plan(options: &Options, machine: &Machine<'_>, servers: Vec<String>, config: 
         database: 0,
         tracking: None,
         commands: Vec::new(),
+        load_command: None,
         data: no_records(),
         allow_partial_load: false,
         groups: vec![Group {

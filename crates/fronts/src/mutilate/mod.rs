@@ -294,6 +294,7 @@ fn plan(
         groups: groups.groups,
         phases: phases(options, count),
         commands: Vec::new(),
+        load_command: None,
         route: Route::All,
         cluster: ClusterOptions::default(),
         transport: Transport::Stream,

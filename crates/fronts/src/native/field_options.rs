@@ -2,7 +2,7 @@
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, FieldPath};
-use pummel_logic::plan::{Phase, Plan, Work};
+use pummel_logic::plan::{Load, Phase, Plan, Work};
 use pummel_logic::protocol::Verb;
 use pummel_report::plan_options::row_of;
 
@@ -38,9 +38,11 @@ pub fn in_place_of(flag: &str) -> &'static [&'static str] {
 
 /// Whether an expiry that was asked for is part of any request. A saved plan may describe its records all the same.
 pub fn sends_expiry(plan: &Plan) -> bool {
+    // A command of the user says itself when its key expires.
+    let sets_for_commands = |load: &Load| load.commands && plan.load_command.is_none();
     let sends = |phase: &Phase| match &phase.work {
         // Hashes have none.
-        Work::Load(load) => !load.no_plain || load.pieces || load.counters || load.commands,
+        Work::Load(load) => !load.no_plain || load.pieces || load.counters || sets_for_commands(load),
         Work::Mix(mix) => {
             let verbs = || mix.ops.iter().map(|(verb, _)| *verb);
             let renews = mix.read_through_ns.is_some() || mix.meta.renews();

@@ -29,8 +29,8 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, ValidPlan};
 use pummel_logic::plan::{
     Adaptive, Arrivals, Audit, Backend, Changes, ChurningClients, ClientPolicy, Clock, Command, Data, Depth,
-    Engine, FailOn, Group, Labels, Load, Login, Mix, Pause, Phase, Plan, Popularity, Protocol, SCHEMA,
-    Socket, Spawns, Stop, Style, TlsOptions, Transport, Wait, Work,
+    Engine, FailOn, Group, Labels, Load, LoadCommand, Login, Mix, Pause, Phase, Plan, Popularity, Protocol,
+    SCHEMA, Socket, Spawns, Stop, Style, TlsOptions, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MICROSECOND, Nanos, SECOND, from_seconds, seconds};
@@ -68,12 +68,15 @@ const LOAD_OPTIONS: &[&str] = &[
     "--value-size",
     "--value-compress",
     "--ttl",
+    "--load-command",
+    "--load-per-record",
     "--allow-partial-load",
 ];
 
 /// Options that are accepted only with another one, which comes first.
 const ONLY_WITH: &[(&str, &[&str])] = &[
     ("--audit", &["--settle"]),
+    ("--load-command", &["--load-per-record"]),
     ("--until", &["--min-time", "--max-time"]),
     ("--tls", &["--tls-ca", "--tls-cert", "--tls-key", "--tls-server-name", "--tls-insecure"]),
     (
@@ -421,9 +424,15 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         groups[0].depth = depth;
         groups[0].arrivals = arrivals.unwrap_or(groups[0].arrivals.clone());
     }
-    let commands = commands(&args.mix);
+    let commands = expecting(&args.mix, commands(&args.mix))?;
+    let load_command = load_command(&args.data);
+    if load_command.is_some() && args.mix.no_load {
+        let why = "'--load-command' is not accepted with '--no-load': it says how records are stored";
+        return Err(UsageError::Missing(why.to_owned()));
+    }
     let plan = Plan {
         commands: commands.clone(),
+        load_command,
         seed: args.pace.seed.unwrap_or(inputs.seed),
         interval_ns: args.pace.interval,
         verify: args.mix.verify.unwrap_or(0.0),
@@ -489,7 +498,13 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
         churn: None,
         policy: ClientPolicy::default(),
     };
+    let load_command = load_command(&args.data);
+    let of_commands = load_command.as_ref().map(|_| (Verb::Command, 1.0));
+    // The plain records are stored beside those of the commands where operations on them are named.
+    let named = pace.mix.0.iter().copied().filter(|_| of_commands.is_none() || typed.has("--mix"));
+    let ops: Vec<(Verb, f64)> = named.chain(of_commands).collect();
     let plan = Plan {
+        load_command,
         interval_ns: pace.interval,
         data: typed.data(&args.data, inputs)?,
         allow_partial_load: args.data.allow_partial_load,
@@ -498,7 +513,7 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
         labels: args.output.result.labels()?,
         groups: vec![group],
         phases: match pace.fill.is_empty() {
-            true => vec![load_phase(&pace.mix.0, pace.depth, true)],
+            true => vec![load_phase(&ops, pace.depth, true)],
             false => vec![typed.fill_phase()],
         },
         ..base(&args.target, &args.engine, &args.socket, inputs, pace.threads)?
@@ -630,6 +645,7 @@ fn base(
         database: target.database,
         tracking: target.tracking,
         commands: Vec::new(),
+        load_command: None,
         data: Data::default(),
         allow_partial_load: false,
         evidence: !engine.no_evidence,
@@ -816,7 +832,8 @@ fn phases(
     });
     let mut phases = Vec::new();
     // The keys of a command are whatever it makes of them, unless they are to be stored.
-    let loaded = |(verb, _): &&(Verb, f64)| !verb.is_command() || args.mix.load;
+    let stores_for_commands = args.mix.load || args.data.load_command.is_some();
+    let loaded = |(verb, _): &&(Verb, f64)| !verb.is_command() || stores_for_commands;
     let loaded: Vec<(Verb, f64)> = ops.iter().filter(loaded).copied().collect();
     if !args.mix.no_load && !loaded.is_empty() {
         phases.push(load_phase(&loaded, LOAD_DEPTH, false));
@@ -877,9 +894,10 @@ fn audit_phases(args: &RunArgs) -> Vec<Phase> {
 pub(crate) fn commands(args: &MixArgs) -> Vec<Command> {
     let mut commands: Vec<Command> = Vec::new();
     for text in &args.command {
+        let text = &values::with_plain_sizes(text);
         let named = text.split_once('=').filter(|(name, _)| Command::is_name(name));
         let mut command = match named {
-            Some((name, template)) => Command { name: name.to_owned(), template: template.to_owned() },
+            Some((name, template)) => Command { name: name.to_owned(), ..Command::unnamed(template) },
             None => Command::unnamed(text),
         };
         let name = command.name.clone();
@@ -891,6 +909,26 @@ pub(crate) fn commands(args: &MixArgs) -> Vec<Command> {
         commands.push(command);
     }
     commands
+}
+
+/// The commands with the shapes that their replies are to have.
+fn expecting(args: &MixArgs, mut commands: Vec<Command>) -> Result<Vec<Command>, UsageError> {
+    for (operation, shape) in &args.command_expect {
+        let verb = values::verb_of(operation, &commands).ok();
+        let Some(command) = verb.and_then(Verb::command).and_then(|place| commands.get_mut(place)) else {
+            let names: Vec<&str> = commands.iter().map(|command| command.name.as_str()).collect();
+            return Err(UsageError::Value {
+                flag: "--command-expect".to_owned(),
+                value: format!("{}={}", operation.name(), shape.name()),
+                accepted: match names.is_empty() {
+                    true => "it is accepted only with --command, which says what is asked".to_owned(),
+                    false => format!("expected the name of a command: {}", names.join(", ")),
+                },
+            });
+        };
+        command.expect = Some(*shape);
+    }
+    Ok(commands)
 }
 
 /// The operations and their weights, or what stands for them where none are named. Commands that a mix of other operations does not
@@ -920,6 +958,12 @@ fn ops(args: &MixArgs, commands: &[Command]) -> Result<Vec<(Verb, f64)>, UsageEr
         ops.extend(all_commands());
     }
     Ok(ops)
+}
+
+/// The command that loads store with.
+fn load_command(args: &DataArgs) -> Option<LoadCommand> {
+    let template = values::with_plain_sizes(args.load_command.as_ref()?);
+    Some(LoadCommand { template, per_record: args.load_per_record.unwrap_or(1) })
 }
 
 /// Loading for these operations: the plain records, unless all of them have records of another kind that only they use.

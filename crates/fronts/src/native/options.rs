@@ -11,6 +11,7 @@ use pummel_logic::plan::{
     TransmitSampling, ValueClass,
 };
 use pummel_logic::protocol::Verb;
+use pummel_logic::protocol::resp::reply_shape::ReplyShape;
 use pummel_logic::time::Nanos;
 use pummel_report::plan_options::default_of;
 
@@ -504,7 +505,7 @@ pub struct MixArgs {
     ///
     /// __key__ is a key chosen by --popularity, which no other operation but commands uses, and __key2__ to __key9__ are further ones;
     /// __number__ is the number of the record, from 0, and __number:12__ has at least 12 digits; __value__ is the value that loading
-    /// would store there; __int:1-99__ is an integer of this range and __int:DIST__ one of a distribution, drawn anew at each place
+    /// would store there, and __value:DIST__ are bytes of another size; __int:1-99__ is an integer of this range and __int:DIST__ one of a distribution, drawn anew at each place
     /// or, as __int.a:1-99__, once for the name; __client__ is the number of the client, __seq__ that of the request among its
     /// client's, and __now_ms__ the wall clock. \__x__ stands for the word itself. Quoting works as in redis-cli. The keys do not
     /// exist at first, unless --load is given, which stores __value__ there by SET
@@ -513,6 +514,12 @@ pub struct MixArgs {
     /// 'WATCH __key__ ; GET __key__ ;; MULTI ; SET __key__ __value__ ; EXEC'
     #[arg(long, value_name = "[NAME=]COMMAND")]
     pub command: Vec<String>,
+    /// What replies to the command NAME are to be: ok, int or nonempty (others count as misses), nil (others count as errors), or any
+    /// (no hits and no misses). May be repeated
+    ///
+    /// By default the command decides, for about 190 known ones. nonempty counts null, an empty string and an empty list as misses
+    #[arg(long, value_name = "NAME=SHAPE", value_parser = values::expected_shape, allow_hyphen_values = true)]
+    pub command_expect: Vec<(Operation, ReplyShape)>,
     /// Which records are asked for: uniform, zipf:EXPONENT (0 to 3), hot:KEYS,REQUESTS (share of the records, share of
     /// the requests), ranks:R=SHARE,... (share of the requests that the R most popular records get; R is a number or a share such
     /// as 1%), buckets:RECORDS@WEIGHT,... (this many records with this weight together), cachelib:FILE (the buckets of CacheLib's
@@ -643,6 +650,14 @@ pub struct DataArgs {
     /// Vary each expiry by up to this much, such as 10% (whole percents), so that items stored together do not expire together
     #[arg(long, value_name = "PERCENT", default_value = default_of("--ttl-jitter"), hide_default_value = true, value_parser = values::percent, allow_hyphen_values = true)]
     pub ttl_jitter: u32,
+    /// Store with this command under the keys of --command, in place of a plain value, such as 'RPUSH __key__ __value__' (RESP)
+    ///
+    /// It has the places of --command with one record, __key__. Its rows are called load
+    #[arg(long, value_name = "COMMAND")]
+    pub load_command: Option<String>,
+    /// Times that --load-command is sent for each record, up to 10000 [default: 1]
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub load_per_record: Option<u64>,
     /// Call a run complete even if only some of the records could be stored. If none could be stored, the run is still partial,
     /// and measures nothing
     #[arg(long)]

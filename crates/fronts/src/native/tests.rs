@@ -8,6 +8,7 @@ use pummel_logic::plan::{
     Retry, RetryKind, Route, SlotRange, Tracking, TransmitSampling,
 };
 use pummel_logic::protocol::MetaAsk;
+use pummel_logic::protocol::resp::reply_shape::ReplyShape;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
 use pummel_report::plan_options::OPTIONS;
 
@@ -81,6 +82,7 @@ fn defaults() -> Plan {
         database: 0,
         tracking: None,
         commands: Vec::new(),
+        load_command: None,
         data: Data {
             records: 10_000,
             seed: 0,
@@ -319,6 +321,12 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
             mix(plan).ops = vec![(Verb::Command, 1.0)];
             plan.phases.remove(0);
         }),
+        ("--protocol resp3 --command PING --command-expect ping=ok", |plan| {
+            over_resp(plan, Protocol::Resp3);
+            plan.commands = vec![Command { expect: Some(ReplyShape::Ok), ..Command::unnamed("PING") }];
+            mix(plan).ops = vec![(Verb::Command, 1.0)];
+            plan.phases.remove(0);
+        }),
         ("--protocol resp3 --command PING --load", |plan| {
             over_resp(plan, Protocol::Resp3);
             plan.commands = vec![Command::unnamed("PING")];
@@ -391,6 +399,43 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
         ("--data-seed 9", |plan| plan.data.seed = 9),
     ];
     check_rows(rows);
+}
+
+#[test]
+fn a_load_command_stores_what_commands_read() {
+    let job =
+        |words: &str| job(words.split('|').map(OsString::from), &inputs()).map_err(|error| error.to_string());
+    let load = |words: &str| {
+        let plan = job(words).expect("it is accepted").plan;
+        let Work::Load(load) = &plan.phases[0].work else { panic!("the first phase loads") };
+        (plan.load_command.clone().map(|own| (own.template, own.per_record)), load.commands, load.no_plain)
+    };
+    let push = |times| Some(("RPUSH __key__ x".to_owned(), times));
+    let run = "run|-s|a|--protocol|resp2|--command|LRANGE __key__ 0 9|--load-command|RPUSH __key__ x";
+    assert_eq!(load(run), (push(1), true, true));
+    assert_eq!(load(&format!("{run}|--load-per-record|3|--mix|lrange:1,get:1")), (push(3), true, false));
+    let alone = "load|-s|a|--protocol|resp2|--load-command|RPUSH __key__ x";
+    assert_eq!(load(alone), (push(1), true, true));
+    assert_eq!(load(&format!("{alone}|--mix|get")), (push(1), true, false));
+    let of = |command: &str| run.replace("RPUSH __key__ x", command);
+    for (words, said) in [
+        (format!("{run}|--no-load"), "--no-load"),
+        (format!("{run}|--load-per-record|0"), "from 1 to 10000"),
+        (format!("{run}|--audit|--verify|--mix|get:1,lrange:1"), "no counters"),
+        ("run|-s|a|--load-per-record|2".to_owned(), "--load-command"),
+        (format!("{run}|--mix|lrange:1,load:1|--command|load=PING"), "another name"),
+        (run.replace("|--command|LRANGE __key__ 0 9", ""), "only where --command"),
+        (run.replace("resp2", "text"), "--protocol resp2"),
+        (of("LRANGE __key__ 0 9"), "stores whatever"),
+        (of("LPUSHX __key__ x"), "stores whatever"),
+        (of("SET __key__ x NX"), "stores whatever"),
+        (of("RPUSH list x"), "one record"),
+        (of("MSET __key__ x __key2__ x"), "one record"),
+        (of("RPUSH __key__"), "RPUSH has at least 3 words"),
+    ] {
+        let error = job(&words).map(|_| ()).expect_err(&words);
+        assert!(error.contains(said), "{words}: {error}");
+    }
 }
 
 #[test]

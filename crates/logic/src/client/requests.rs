@@ -189,7 +189,7 @@ impl Source {
             let found = match wanted {
                 Wanted::Number(0) => ticket.key,
                 Wanted::Key(draw) | Wanted::Number(draw) => self.record(index, draw, Space::Commands, maker),
-                Wanted::Bits => self.draws.op.draw_sub(index, FILL_DRAWS + place as u64),
+                Wanted::Bits | Wanted::Bytes => self.draws.op.draw_sub(index, FILL_DRAWS + place as u64),
                 Wanted::Client => self.number(),
                 Wanted::Sequence => index,
                 Wanted::NowMs => ticket.ready,

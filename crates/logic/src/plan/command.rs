@@ -1,10 +1,9 @@
 //! The commands of RESP servers that the user gives as templates, and the names of their requests.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::Verb;
+use crate::protocol::resp::reply_shape::ReplyShape;
 use crate::protocol::resp::template::{Template, TemplateError};
 
 /// A command of the user: the requests of one operation.
@@ -17,6 +16,9 @@ pub struct Command {
     /// The command, with places such as `__key__` that each request fills; or a sequence of commands with `;` between them, where `;;`
     /// also waits for the replies.
     pub template: String,
+    /// The shape that its replies are to have; absent: what is known of the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<ReplyShape>,
 }
 
 /// Longest name of a command, in bytes.
@@ -32,7 +34,7 @@ impl Command {
             .map(|letter| if is_of_name(&letter) || letter == '_' { letter } else { '-' })
             .take(NAME_MAX_BYTES)
             .collect();
-        Command { name, template: template.to_owned() }
+        Command { name, template: template.to_owned(), expect: None }
     }
 
     /// Whether a text can be the name of a command.
@@ -44,20 +46,35 @@ impl Command {
             && text.bytes().all(is_of_name)
     }
 
-    /// The templates of these commands; `None` without any.
-    ///
-    /// # Errors
-    /// Returns the [`TemplateError`] of the first text that is none.
-    pub fn templates(commands: &[Command]) -> Result<Option<Arc<Vec<Template>>>, TemplateError> {
-        let templates: Result<Vec<Template>, TemplateError> =
-            commands.iter().map(|command| Template::parse(&command.template)).collect();
-        Ok(Some(templates?).filter(|templates| !templates.is_empty()).map(Arc::new))
+    /// The template of the command, whose replies have the shape that the command expects.
+    pub(super) fn template(&self) -> Result<Template, TemplateError> {
+        let template = Template::parse(&self.template)?;
+        Ok(match self.expect {
+            Some(shape) => template.expecting(shape),
+            None => template,
+        })
     }
 
     /// Whether the name is that of an operation already.
     pub fn is_taken(&self) -> bool {
         Verb::from_name(&self.name).is_some_and(|verb| !verb.is_command())
     }
+}
+
+/// The command of the user that a load stores with, in place of storing a plain value under each key of the commands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadCommand {
+    /// The command, with places such as `__key__` that each request fills.
+    pub template: String,
+    /// Number of times that it is sent for each record.
+    pub per_record: u64,
+}
+
+impl LoadCommand {
+    /// Name of its requests in results.
+    pub const NAME: &str = "load";
 }
 
 #[cfg(test)]

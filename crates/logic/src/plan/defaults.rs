@@ -34,6 +34,7 @@ impl Default for Plan {
             database: 0,
             tracking: None,
             commands: Vec::new(),
+            load_command: None,
             data: Data::default(),
             allow_partial_load: false,
             evidence: true,

@@ -32,6 +32,7 @@ pub mod share;
 mod slot_range;
 pub mod timing;
 mod trace;
+mod unfed;
 pub mod validate;
 mod window;
 
@@ -49,7 +50,7 @@ pub use self::changes::{
     Burst, BurstSources, BurstStates, Changes, Day, PARTS_MAX, POINTS_MAX, Part, RatePoint, RateShape, Sine,
 };
 pub use self::cluster::{ClusterOptions, ReadFrom, Rewrite};
-pub use self::command::Command;
+pub use self::command::{Command, LoadCommand};
 pub use self::data::{Data, KeyStyle, Style, VALUE_CLASSES_MAX, ValueClass, ValueStyle};
 pub use self::event::{EVENTS_MAX, Event, EventKind, FlashCrowd, HotKey, LOST_MAX, RankRange};
 pub use self::fail_on::FailOn;
@@ -64,6 +65,7 @@ pub use self::rank_shares::{RankCount, RankShare, RankShares};
 pub use self::retry::{RETRY_FOR_NS, Retry, RetryKind};
 pub use self::slot_range::SlotRange;
 pub use self::trace::{DealBy, Fills, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond};
+pub use self::unfed::Unfed;
 pub use self::window::{Lengths, Pool, Replication, Window};
 use crate::dist::Dist;
 use crate::protocol::Verb;
@@ -133,6 +135,9 @@ pub struct Plan {
     /// The commands of the operations `command`, `command-2` and so on (RESP), in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Command>,
+    /// The command that loads store with under the keys of `commands` (RESP); absent: they store a plain value there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_command: Option<LoadCommand>,
     /// The records that all phases work on.
     pub data: Data,
     /// A run is complete although its load stored only a part of the records. A run whose load stored nothing at all is
@@ -276,12 +281,16 @@ impl Plan {
         let hide = if self.anonymous { secrets::without_arguments } else { secrets::masked_command };
         let told = |command: &Command| Command { template: hide(&command.template), ..command.clone() };
         let commands = self.commands.iter().map(told).collect();
-        Plan { commands, ..self.clone() }.with_labels(Labels::new())
+        let of_load = |load: &LoadCommand| LoadCommand { template: hide(&load.template), ..load.clone() };
+        let load_command = self.load_command.as_ref().map(of_load);
+        Plan { commands, load_command, ..self.clone() }.with_labels(Labels::new())
     }
 
     /// Whether a command of the Plan is one that [`Plan::told`] has changed, so that it is not the command of the run.
     pub fn has_masked_command(&self) -> bool {
-        self.commands.iter().map(|command| command.template.as_str()).any(|command| match self.anonymous {
+        let of_load = self.load_command.iter().map(|load| load.template.as_str());
+        let commands = self.commands.iter().map(|command| command.template.as_str()).chain(of_load);
+        commands.into_iter().any(|command| match self.anonymous {
             true => command.ends_with(secrets::HIDDEN) && secrets::without_arguments(command) == command,
             false => secrets::is_masked(command),
         })
@@ -298,6 +307,7 @@ impl Plan {
         let bogus = self.sequence().is_some_and(|sequence| sequence.bogus);
         match verb.command().and_then(|place| self.commands.get(place)) {
             Some(command) => &command.name,
+            None if self.load_verb() == Some(verb) => LoadCommand::NAME,
             None if bogus && verb == Verb::Set => BOGUS_WORD,
             None => verb.name(),
         }

@@ -165,7 +165,7 @@ impl<'a> PhaseShare<'a> {
     pub fn new(plan: &'a Plan, number: usize, loading: Transport) -> PhaseShare<'a> {
         let phase = &plan.phases[number];
         let records = match &phase.work {
-            Work::Load(load) => Some(load_records(load, plan.data.records)),
+            Work::Load(load) => Some(load_records(plan, load)),
             // How many keys a recording has, only its reader knows.
             Work::Delete(_) if plan.replays() => Some(0),
             Work::Delete(delete) => Some(delete_records(delete, plan.data.records)),
@@ -335,10 +335,12 @@ pub fn loaders(loading: Transport) -> u64 {
     }
 }
 
-/// Number of records that a load stores on each server, or over all servers where keys decide on the server.
-pub fn load_records(load: &Load, records: u64) -> u64 {
-    let spaces = [!load.no_plain, load.pieces, load.counters, load.hashes, load.commands];
-    spaces.into_iter().filter(|wanted| *wanted).count() as u64 * records
+/// Number of requests with which a load stores its records on each server, or over all servers where keys decide on the server.
+pub fn load_records(plan: &Plan, load: &Load) -> u64 {
+    let spaces = [!load.no_plain, load.pieces, load.counters, load.hashes];
+    let of_commands = plan.load_command.as_ref().map_or(1, |command| command.per_record);
+    let times = spaces.into_iter().filter(|wanted| *wanted).count() as u64;
+    (times + if load.commands { of_commands } else { 0 }).saturating_mul(plan.data.records)
 }
 
 /// Number of records that a deletion removes on each server, or over all servers where keys decide on the server.
@@ -426,7 +428,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{ClientPolicy, Mix, Stop};
+    use crate::plan::{ClientPolicy, Data, LoadCommand, Mix, Stop};
     use crate::protocol::Verb;
 
     fn group(clients: u32, block: u32) -> Group {
@@ -592,7 +594,11 @@ mod tests {
             (Load { hashes: true, commands: true, no_plain: true, ..one }, 2),
         ];
         for (load, expected) in spaces {
-            assert_eq!(load_records(&load, 10), 10 * expected, "{load:?}");
+            let of_ten = Plan { data: Data { records: 10, ..Data::default() }, ..Plan::default() };
+            assert_eq!(load_records(&of_ten, &load), 10 * expected, "{load:?}");
+            let load_command = Some(LoadCommand { template: "RPUSH __key__ x".to_owned(), per_record: 3 });
+            let more = if load.commands { 2 } else { 0 };
+            assert_eq!(load_records(&Plan { load_command, ..of_ten }, &load), 10 * (expected + more));
             for (route, servers) in [(Route::All, 3), (Route::RoundRobin, 3), (Route::Modulo, 1)] {
                 let plan = plan(3, route, group(3, 1), Work::Load(load.clone()), None);
                 let share = PhaseShare::new(&plan, 0, Transport::Stream);

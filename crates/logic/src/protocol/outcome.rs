@@ -28,6 +28,8 @@ crate::words! {
         Down = "down",
         /// The server asked for the request again later (`TRYAGAIN`: its keys are on both sides of a migration).
         Again = "again",
+        /// The server answered a command with something, where the user says that its replies are nil.
+        Unexpected = "unexpected",
     }
 }
 

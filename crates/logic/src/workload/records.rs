@@ -68,11 +68,13 @@ impl Records {
         self.spaces.index(space, record)
     }
 
-    /// The index of the record at this place, when the records of these spaces stand one after the other.
+    /// The index of the record at this place, when the records of these spaces stand one after the other, and those of the last space
+    /// again and again.
     #[inline]
     pub(super) fn index_at(&self, spaces: &[Space], place: u64) -> u64 {
         let records = self.count();
-        self.index(spaces[(place / records) as usize], place % records)
+        let turn = usize::try_from(place / records).unwrap_or(usize::MAX);
+        self.index(spaces[turn.min(spaces.len() - 1)], place % records)
     }
 
     /// Bytes of one piece that is appended to or prepended to the value under this key.

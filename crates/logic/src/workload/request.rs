@@ -8,9 +8,9 @@ use crate::connection::outbox::Sources;
 use crate::plan::{Data, Fill, Work};
 use crate::protocol::resp::sequence::Sequence;
 use crate::protocol::resp::template::{Template, Wanted};
-use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value, Verb};
+use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Rest, Value, Verb};
 use crate::retry::Retries;
-use crate::rng::Stream;
+use crate::rng::{Stream, mix};
 use crate::time::{MILLISECOND, Nanos};
 use crate::workload::cache_account::CacheAccount;
 pub use crate::workload::changing::PhaseChanges;
@@ -27,7 +27,7 @@ use crate::workload::rows::{AskedRows, Lateness, RowBatch, Rows};
 use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::task::{Task, TaskKind};
 use crate::workload::trace::{RecordedKeys, TraceShare};
-use crate::workload::value::{HEADER_BYTES, HeaderBuffer, ValueMaker, Version};
+use crate::workload::value::{HEADER_BYTES, HeaderBuffer, VALUE_MAX_BYTES, ValueMaker, Version};
 use crate::workload::verify::ledger::Ledger;
 use crate::workload::verify::reads::ReadChecks;
 use crate::workload::verify::stale::{Mark, RunMark};
@@ -36,6 +36,9 @@ use crate::workload::window_requests::WindowRequests;
 
 /// The number that incr adds and decr subtracts.
 const DELTA: u64 = 1;
+
+/// Names the bytes that fill places of commands among all that come from random bits.
+const MADE: u64 = 0x6d61_6465;
 
 /// Digits from which short values of a trace are cut: each cut is a number below 2^64.
 const COUNTER_DIGITS: &[u8] = b"10000000000000000000";
@@ -85,6 +88,8 @@ pub struct RequestMaker {
     pub(super) cache: Option<Box<CacheAccount>>,
     /// The commands of the user, by [`Verb::command`].
     commands: Arc<Vec<Template>>,
+    /// The command among them that stores the records of commands; `None` where plain values are stored.
+    load_verb: Option<Verb>,
     /// The wall clock at the run's time 0, in nanoseconds since 1970.
     epoch_ns: Nanos,
     /// The errors after which requests are sent again; `None` where they are not.
@@ -131,6 +136,8 @@ pub struct RequestInputs<'a> {
     pub recorded: Option<RecordedKeys>,
     /// The commands of the user, by [`Verb::command`].
     pub commands: Arc<Vec<Template>>,
+    /// The command among them that loads store with; `None` where they store plain values.
+    pub load_verb: Option<Verb>,
     /// The wall clock at the run's time 0, in nanoseconds since 1970.
     pub epoch_ns: Nanos,
     /// The errors after which requests are sent again; `None` where they are not.
@@ -174,6 +181,7 @@ impl<'a> RequestInputs<'a> {
             trace: None,
             recorded: None,
             commands: Arc::default(),
+            load_verb: None,
             epoch_ns: 0,
             retries: None,
         }
@@ -208,6 +216,7 @@ impl RequestMaker {
             window: inputs.window.map(|maker| Box::new(WindowRequests::new(maker))),
             cache: inputs.cache.map(account),
             commands: inputs.commands,
+            load_verb: inputs.load_verb,
             epoch_ns: inputs.epoch_ns,
             retries: inputs.retries,
         }
@@ -438,7 +447,9 @@ impl RequestMaker {
             TaskKind::Replay(cursor) => Some(cursor.take()),
             TaskKind::Load(spaces) => {
                 let key = self.records.index_at(spaces, self.routing.place(index, number));
-                Some((store_of(self.records.spaces.space(key)), key))
+                let space = self.records.spaces.space(key);
+                let own = self.load_verb.filter(|_| space == Space::Commands);
+                Some((own.unwrap_or_else(|| store_of(space)), key))
             }
             TaskKind::Audit(_) => Some((Verb::Get, self.routing.place(index, number))),
             TaskKind::Delete { order, records, recorded } => {
@@ -635,9 +646,15 @@ impl RequestMaker {
         let value = self.records.value_of(&write, &mut self.buffer.header);
         let key_is_sure = self.records.keys_are_text;
         if let Some(place) = verb.command() {
-            let keys = match self.commands.get(place).is_some_and(|template| template.fill_count() > 0) {
-                true => Keys::Many { bytes: &self.buffer.list.bytes, ends: &self.buffer.list.ends },
-                false => Keys::One(key),
+            let list = &self.buffer.list;
+            let keys = match self.commands.get(place) {
+                Some(template) if template.makes_bytes() => {
+                    Keys::Pairs(Pairs { list, bodies: self.records.values.bodies() })
+                }
+                Some(template) if template.fill_count() > 0 => {
+                    Keys::Many { bytes: &list.bytes, ends: &list.ends }
+                }
+                _ => Keys::One(key),
             };
             let delta = self.records.spaces.record(write.key);
             return Op { keys, value, delta, key_is_sure, ..Op::new(verb, key) };
@@ -705,6 +722,18 @@ impl RequestMaker {
         let Some(template) = verb.command().and_then(|place| self.commands.get(place)) else { return };
         let found = match template.wanted(place) {
             Wanted::Key(_) => return self.add_key(found),
+            Wanted::Bytes => {
+                let lengths = template.lengths(place);
+                let len = lengths.map_or(0, |lengths| lengths.draw_size(found, 0, VALUE_MAX_BYTES));
+                let (bodies, seed) = (self.records.values.bodies(), mix(&[found, MADE]));
+                let rest = Rest::Body { bodies, seed, len_bytes: len as usize };
+                let list = &mut self.buffer.list;
+                // Other places have an empty value.
+                list.values.resize(list.ends.len(), PairValue::of(&Value::default()));
+                list.values.push(PairValue::of(&Value { own: &[], rest }));
+                list.ends.push(list.bytes.len() as u32);
+                return;
+            }
             Wanted::Number(_) => self.records.spaces.record(found),
             Wanted::NowMs => self.epoch_ns.saturating_add(found) / MILLISECOND,
             Wanted::Bits | Wanted::Client | Wanted::Sequence => found,

@@ -45,7 +45,7 @@ impl OurRequests {
             keys,
             counted: is_comparable.then(counted),
             // A command of the user's own may be a script, whose commands a server counts too.
-            one_to_one: keys == sent && plan.commands.is_empty(),
+            one_to_one: keys == sent && plan.has_no_commands(),
         }
     }
 
@@ -57,7 +57,7 @@ impl OurRequests {
         let opened_later = connections.churn.is_some() || connections.reconnected > 0 || connections.lost > 0;
         let is_counted = (plan.servers.len() == 1 || !plan.protocol.is_resp())
             && plan.window().is_none()
-            && plan.commands.is_empty()
+            && plan.has_no_commands()
             // A proxy puts its own questions, and cuts requests.
             && plan.server_stats_at.is_empty()
             && !(says_hello && opened_later);

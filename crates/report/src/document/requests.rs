@@ -124,7 +124,7 @@ pub struct OpResult {
     /// that another client renews it.
     pub outcomes: Named<u64>,
     /// Failed requests, by kind: `server`, `client`, `protocol`, `timeout`, `refused`, `reset`, `closed`,
-    /// `moved`, `abandoned`, `down` or `again`. A read for a cas that returns an item without a CAS unique is a `server` error,
+    /// `moved`, `abandoned`, `down`, `again` or `unexpected`. A read for a cas that returns an item without a CAS unique is a `server` error,
     /// and no cas follows it.
     pub errors: Named<u64>,
     /// Requests that were sent, and not answered at the end.

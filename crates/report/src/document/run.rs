@@ -154,7 +154,7 @@ pub enum NoIntervals {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoadedResult {
-    /// Records that were to be stored; a record counts once for each server that holds it.
+    /// Records that were to be stored; a record counts once for each server that holds it, and as often as `--load-per-record` says.
     pub records: u64,
     /// Records that were stored.
     pub stored: u64,

@@ -17,6 +17,7 @@ use crate::document::{
 };
 use crate::numbers::{grouped, number};
 use crate::view::run::has_intervals;
+use crate::words::commands::loaded;
 use crate::words::unsteady;
 use crate::{calibration_words, transmit};
 
@@ -505,12 +506,7 @@ pub fn facts(document: &Document) -> Vec<(&'static str, String)> {
     let load = document.load.as_ref().map(|load| {
         let errors =
             if load.errors > 0 { format!(", {} failed", grouped(load.errors)) } else { String::new() };
-        format!(
-            "{} of {} records stored in {} s{errors}",
-            grouped(load.stored),
-            grouped(load.records),
-            number(load.seconds)
-        )
+        format!("{} in {} s{errors}", loaded(&document.plan, load.stored, load.records), number(load.seconds))
     });
     let detected = document.detected.as_ref().map(|words| format!("found by asking: {words}"));
     let certainty = document.certainty.as_ref().filter(|_| has_intervals(document));

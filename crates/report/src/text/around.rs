@@ -7,6 +7,7 @@ use pummel_measure::words::{counted, grouped, was};
 use super::page::Page;
 use super::units::{byte_text, duration_text, micros_text};
 use crate::document::{ChurnResult, ConnectionsResult, Document, LoadedResult, TimeFigures};
+use crate::words::commands::loaded;
 
 pub(super) fn around(page: &mut Page, document: &Document) {
     let bytes = document.bytes;
@@ -72,9 +73,8 @@ fn took(times: &TimeFigures, what: &str) -> String {
 
 fn loading(page: &mut Page, document: &Document, load: &LoadedResult) {
     let mut text = format!(
-        "{} of {} stored in {}, {}",
-        grouped(load.stored),
-        counted(load.records, "record"),
+        "{} in {}, {}",
+        loaded(&document.plan, load.stored, load.records),
         duration_text(load.seconds),
         byte_text(load.bytes)
     );

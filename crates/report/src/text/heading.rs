@@ -2,8 +2,8 @@
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, ChurningClients, Depth, Fill, Group, KeyChurn, Mix, Plan, Route, Spawns, TlsOptions, TracePace,
-    TraceReplay, Work, labels_text,
+    Arrivals, ChurningClients, Depth, Fill, Group, KeyChurn, LoadCommand, Mix, Plan, Route, Spawns,
+    TlsOptions, TracePace, TraceReplay, Work, labels_text,
 };
 use pummel_logic::time::from_seconds;
 use pummel_measure::summary::time_text;
@@ -48,6 +48,9 @@ pub(super) fn heading(page: &mut Page, document: &Document) {
     }
     for command in &plan.commands {
         page.field("Command", &format!("{}: {}", command.name, command.template));
+    }
+    if let Some(load) = &plan.load_command {
+        page.field("Command", &format!("{}: {}", LoadCommand::NAME, load.template));
     }
     if !document.labels.is_empty() {
         page.field("Labels", &labels_text(&document.labels));

@@ -354,7 +354,7 @@ impl WorkerReporter {
             load.sent_bytes += self.bytes.sent;
             load
         });
-        self.stored = load.as_ref().map_or(0, |load| load.counts.outcomes.stored);
+        self.stored = load.as_ref().map_or(0, |load| load.counts.loaded());
         let elapsed_ns = now.saturating_sub(self.begin);
         self.sender.say(WorkerMessage::Phase(Box::new(PhaseEnd {
             worker: self.sender.worker,

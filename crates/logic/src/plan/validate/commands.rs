@@ -1,16 +1,20 @@
 //! Checks of the commands that the user gives as templates.
 
-use super::field::Field;
-use super::invalid::{Invalid, refuse, refuse_if};
+use super::field::{Field, FieldPath};
+use super::invalid::{Invalid, refuse, refuse_if, within};
+use super::records::value_size;
 use crate::cluster::slot_of;
 use crate::plan::command::NAME_MAX_BYTES;
-use crate::plan::{Command, Depth, Plan, Route};
+use crate::plan::{Command, Depth, LoadCommand, Phase, Plan, Route, Work};
 use crate::protocol::resp::template::Template;
 use crate::protocol::{COMMANDS_MAX, Verb};
 use crate::time::{MILLISECOND, typed_time};
 
 /// Time beyond its own bound that the server may need to end a command that waits, in nanoseconds: an idle Redis looks every 100 ms.
 const WAIT_SLACK_NS: u64 = 200 * MILLISECOND;
+
+/// Most times that a load sends its command for each record.
+const PER_RECORD_MAX: u64 = 10_000;
 
 /// Refuses commands that cannot be read or told apart, that nothing asks for, or that do not fit the load.
 pub fn fit(plan: &Plan) -> Result<(), Invalid> {
@@ -22,12 +26,18 @@ pub fn fit(plan: &Plan) -> Result<(), Invalid> {
         let expected = "it is accepted only with --command, which says what it is";
         return refuse(Field::Operations.of(index), verb.name(), expected);
     }
-    let Some(first) = plan.commands.first() else { return Ok(()) };
     let is_resp = plan.protocol.is_resp();
+    if let Some(load) = &plan.load_command {
+        let path = Field::LoadCommand;
+        refuse_if(!is_resp, path, &load.template, "it is accepted only with --protocol resp2 or resp3")?;
+        load_command(plan, load)?;
+    }
+    let Some(first) = plan.commands.first() else { return Ok(()) };
     let path = Field::CommandTemplate.of(0);
     refuse_if(!is_resp, path, &first.template, "it is accepted only with --protocol resp2 or resp3")?;
     let expected = format!("expected at most {COMMANDS_MAX} commands");
-    refuse_if(plan.commands.len() > COMMANDS_MAX, Field::Commands, plan.commands.len(), expected)?;
+    let commands = plan.commands.len() + usize::from(plan.load_command.is_some());
+    refuse_if(commands > COMMANDS_MAX, Field::Commands, commands, expected)?;
     for (place, command) in plan.commands.iter().enumerate() {
         template(plan, place, command)?;
         name(plan, place, command)?;
@@ -44,20 +54,15 @@ fn name(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid> {
     let expected =
         "expected another name: it is that of an operation already; --command NAME=COMMAND gives one";
     refuse_if(command.is_taken(), path, &command.name, expected)?;
+    let is_of_load = plan.load_command.is_some() && command.name == LoadCommand::NAME;
+    refuse_if(is_of_load, path, &command.name, "expected another name: requests of --load-command have it")?;
     let is_known = plan.commands[..place].iter().any(|other| other.name == command.name);
     refuse_if(is_known, path, &command.name, "expected a name for each command that no other has")
 }
 
 fn template(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid> {
     let (path, text) = (Field::CommandTemplate.of(place), &command.template);
-    let template = match Template::parse(text) {
-        Ok(template) => template,
-        Err(error) => {
-            let expected =
-                format!("{error}; a command such as 'ZADD __key__ __number__ __value__' is accepted");
-            return refuse(path, text, expected);
-        }
-    };
+    let template = parsed(path, text)?;
     let is_asked = |verb| plan.mixes().any(|(_, mix)| mix.any_op(|asked| Some(asked) == verb));
     let expected = format!("it is accepted only with {} in --mix", command.name);
     refuse_if(!is_asked(Verb::of_command(place)), path, text, expected)?;
@@ -81,7 +86,47 @@ fn template(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid>
         let expected = "expected only reads between WATCH and MULTI, which --cluster repeats where the transaction has to go elsewhere";
         let is_repeated = plan.route == Route::Cluster && sequence.writes_before_transaction();
         refuse_if(is_repeated, path, text, expected)?;
+        let expected = "expected a single command with --command-expect: a sequence has no hits and misses";
+        refuse_if(command.expect.is_some(), path, text, expected)?;
     }
+    keeps_slot(plan, path, text, &template)
+}
+
+/// Refuses a command that the load cannot store with.
+fn load_command(plan: &Plan, load: &LoadCommand) -> Result<(), Invalid> {
+    let (path, text) = (Field::LoadCommand, &load.template);
+    let template = parsed(path, text)?;
+    let expected =
+        "expected a command that stores whatever the server holds, such as 'RPUSH __key__ __value__'";
+    refuse_if(template.reads() || template.tells() || template.waits_ns().is_some(), path, text, expected)?;
+    refuse_if(template.sequence().is_some(), path, text, "expected a single command")?;
+    let expected = "expected one record in it, __key__: every record is stored in its turn";
+    refuse_if(template.records() > 1 || !template.has_key(), path, text, expected)?;
+    within(Field::LoadPerRecord, load.per_record, 1, PER_RECORD_MAX)?;
+    let stores = |phase: &Phase| !matches!(&phase.work, Work::Load(load) if !load.commands);
+    let expected = "it is accepted only where --command asks for what it stores";
+    refuse_if(!plan.phases.iter().all(stores), path, text, expected)?;
+    keeps_slot(plan, path, text, &template)
+}
+
+fn parsed(path: impl Into<FieldPath>, text: &str) -> Result<Template, Invalid> {
+    let path = path.into();
+    let template = Template::parse(text).or_else(|error| {
+        let expected = format!("{error}; a command such as 'ZADD __key__ __number__ __value__' is accepted");
+        refuse(path, text, expected)
+    })?;
+    let lengths = (0..template.fill_count()).filter_map(|place| template.lengths(place));
+    lengths.into_iter().try_for_each(|lengths| value_size(path, lengths))?;
+    Ok(template)
+}
+
+/// Refuses a command with keys of other slots than that of its record, where slots decide on the node.
+fn keeps_slot(
+    plan: &Plan,
+    path: impl Into<FieldPath>,
+    text: &str,
+    template: &Template,
+) -> Result<(), Invalid> {
     let expected = "expected keys that have the slot of __key__ whatever it is, such as __key__ or {__key__}:x, where slots decide on \
                     the node; several records need --key-tag";
     refuse_if(

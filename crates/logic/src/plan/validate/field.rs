@@ -45,6 +45,8 @@ crate::words! {
         Commands = "commands",
         CommandName = "commands[].name",
         CommandTemplate = "commands[].template",
+        LoadCommand = "load_command.template",
+        LoadPerRecord = "load_command.per_record",
         Records = "data.records",
         DataSeed = "data.seed",
         KeyPrefix = "data.key_prefix",

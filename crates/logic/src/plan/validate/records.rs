@@ -87,7 +87,8 @@ fn size_up_to(path: impl Into<FieldPath>, dist: &Dist, most: u64, expected: &str
     refuse_if(low > most || (high.is_finite() && high > most), path, dist, expected)
 }
 
-fn value_size(path: impl Into<FieldPath>, dist: &Dist) -> Result<(), Invalid> {
+/// Refuses sizes of values that no server takes.
+pub fn value_size(path: impl Into<FieldPath>, dist: &Dist) -> Result<(), Invalid> {
     size_up_to(path, dist, VALUE_SIZE_MAX, "expected sizes up to 1GiB")
 }
 

@@ -383,7 +383,7 @@ impl WithCodec for Asking<'_> {
         let values = ValueMaker::new(&plan.data).expect("values were checked");
         let mut maker = RequestMaker::new(RequestInputs {
             bare_counters: plan.protocol.is_resp(),
-            commands: Command::templates(&plan.commands).expect("they were read").unwrap_or_default(),
+            commands: plan.templates().expect("they were read").unwrap_or_default(),
             ..RequestInputs::new(keys, values, &plan.data, 1, RunMark::new(7))
         });
         let mut client = Client::new(0, 0, 0, None);
@@ -427,7 +427,7 @@ fn begin(plan: &Plan, number: usize, client: &mut Client, maker: &mut RequestMak
     maker.begin(work, plan.seed);
     maker.begin_changes(work, &changes, plan.seed);
     let requests = match work {
-        Work::Load(load) => share::load_records(load, plan.data.records),
+        Work::Load(load) => share::load_records(plan, load),
         _ => REQUESTS,
     };
     let place = StreamOwner { seed: plan.seed, group: 0, phase: number as u64, client: 0 };
@@ -478,7 +478,7 @@ fn every_request_of_a_plan_that_is_not_refused_is_one_that_its_protocol_can_say(
             continue;
         };
         let options = CodecOptions {
-            commands: Command::templates(&plan.commands).expect("the command was read"),
+            commands: plan.templates().expect("the command was read"),
             field_bytes: plan.data.style.field_bytes.unwrap_or(0),
             ..CodecOptions::default()
         };

@@ -427,7 +427,7 @@ fn build(plan: &ValidPlan) {
     if let Some(Spawns::Open { arrivals, rate }) = churn.map(|churn| &churn.spawns) {
         Pace::new(arrivals, *rate, 1).schedule(StreamOwner { client: 0, ..place }).next();
     }
-    let _ = Command::templates(&plan.commands).expect("the commands were read");
+    let _ = plan.templates().expect("the commands were read");
     let router = Router::new(plan.route, &plan.servers).in_blocks(group.policy.block.into());
     assert!(!router.servers_of(clients - 1).is_empty());
     let keys = KeyMaker::new(&plan.data).expect("keys were checked");
@@ -451,7 +451,7 @@ fn build(plan: &ValidPlan) {
     });
     for phase in &plan.phases {
         match &phase.work {
-            Work::Load(load) => assert!(share::load_records(load, plan.data.records) > 0),
+            Work::Load(load) => assert!(share::load_records(plan, load) > 0),
             Work::Delete(delete) => {
                 assert!(share::delete_records(delete, plan.data.records) <= plan.data.records);
             }

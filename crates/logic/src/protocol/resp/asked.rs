@@ -42,11 +42,25 @@ pub(super) struct LookedUp {
     pub(super) keys: u16,
 }
 
+/// An element that was not found, as it stands in a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum NoElement {
+    /// The element is null.
+    #[default]
+    Null,
+    /// The element is null or the number 0.
+    Zero,
+    /// An empty list; this is the cursor that stands before the list of a scan.
+    Cursor,
+    /// An empty list, behind the cursor of a scan.
+    Empty,
+}
+
 /// The elements of a list that were found so far, where each stands for one that was looked up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
-    /// Zeros stand for what was not found, beside nulls.
-    pub(super) zero_is_none: bool,
+    /// The form of an element that was not found.
+    pub(super) none: NoElement,
     /// Elements of the list that were received.
     pub(super) passed: u16,
     /// Elements among them that were found.

@@ -49,6 +49,16 @@ pub(super) enum Tells {
     EachZero,
     /// A number says how many of the command's keys were there.
     Count,
+    /// An empty list behind the cursor of a scan says that nothing was found.
+    Scan,
+    /// The word `OK` says that something was there, and every other reply that nothing was.
+    Ok,
+    /// A number says that something was there, and every other reply that nothing was.
+    Integer,
+    /// A null, an empty string or an empty list says that nothing was found.
+    NotEmpty,
+    /// A null is what was expected, and every other reply is an error.
+    Null,
 }
 
 /// The word of a command that says how long the server may wait before it answers.
@@ -131,6 +141,11 @@ impl CommandRow {
         self.repeats && (is_read || !has_word("NX") && !has_word("GET"))
     }
 
+    /// Whether the command reads keys that hold plain values, whatever else it may read.
+    pub(super) fn reads_plain(&self) -> bool {
+        self.access == Access::Read && PLAIN_READS.contains(&self.name)
+    }
+
     /// Whether a command of so many words, its name among them, can be one of this row.
     pub(super) fn allows(&self, words: usize) -> bool {
         let least = usize::from(self.arity.unsigned_abs());
@@ -168,6 +183,39 @@ impl CommandRow {
         }
     }
 }
+
+/// Reads of plain values, of keys of every type, and of whatever a script reads.
+const PLAIN_READS: &[&str] = &[
+    "BITCOUNT",
+    "BITFIELD_RO",
+    "BITPOS",
+    "DUMP",
+    "EVALSHA_RO",
+    "EVAL_RO",
+    "EXISTS",
+    "EXPIRETIME",
+    "FCALL_RO",
+    "GET",
+    "GETBIT",
+    "GETRANGE",
+    "KEYS",
+    "LCS",
+    "MEMORY USAGE",
+    "MGET",
+    "OBJECT ENCODING",
+    "OBJECT FREQ",
+    "OBJECT IDLETIME",
+    "OBJECT REFCOUNT",
+    "PEXPIRETIME",
+    "PTTL",
+    "RANDOMKEY",
+    "SCAN",
+    "STRLEN",
+    "SUBSTR",
+    "TOUCH",
+    "TTL",
+    "TYPE",
+];
 
 /// Options that store what is found elsewhere and answer with its number.
 const STORES: &[(&str, Tells)] = &[("STORE", Tells::Zero), ("STOREDIST", Tells::Zero)];
@@ -241,7 +289,7 @@ const COMMANDS: &[CommandRow] = &[
     row("HPEXPIRETIME", -5, KeyWords::Range(1, 1, 1), Access::Read, Tells::No),
     row("HPTTL", -5, KeyWords::Range(1, 1, 1), Access::Read, Tells::No),
     row("HRANDFIELD", -2, KeyWords::Range(1, 1, 1), Access::Read, Tells::Nothing),
-    row("HSCAN", -3, KeyWords::Range(1, 1, 1), Access::Read, Tells::No),
+    row("HSCAN", -3, KeyWords::Range(1, 1, 1), Access::Read, Tells::Scan),
     row("HSET", -4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No),
     row("HSETNX", 4, KeyWords::Range(1, 1, 1), Access::Write, Tells::No),
     row("HSTRLEN", 3, KeyWords::Range(1, 1, 1), Access::Read, Tells::No),
@@ -316,7 +364,7 @@ const COMMANDS: &[CommandRow] = &[
     row("SPUBLISH", 3, KeyWords::Range(1, 1, 1), Access::Neither, Tells::No),
     row("SRANDMEMBER", -2, KeyWords::Range(1, 1, 1), Access::Read, Tells::Nothing),
     row("SREM", -3, KeyWords::Range(1, 1, 1), Access::Write, Tells::Zero),
-    row("SSCAN", -3, KeyWords::Range(1, 1, 1), Access::Read, Tells::No),
+    row("SSCAN", -3, KeyWords::Range(1, 1, 1), Access::Read, Tells::Scan),
     row("STRLEN", 2, KeyWords::Range(1, 1, 1), Access::Read, Tells::No),
     row("SUBSTR", 4, KeyWords::Range(1, 1, 1), Access::Read, Tells::No),
     row("SUNION", -2, KeyWords::Range(1, -1, 1), Access::Read, Tells::Nothing),
@@ -373,7 +421,7 @@ const COMMANDS: &[CommandRow] = &[
     row("ZREVRANGEBYLEX", -4, KeyWords::Range(1, 1, 1), Access::Read, Tells::Nothing),
     row("ZREVRANGEBYSCORE", -4, KeyWords::Range(1, 1, 1), Access::Read, Tells::Nothing),
     row("ZREVRANK", 3, KeyWords::Range(1, 1, 1), Access::Read, Tells::Nothing),
-    row("ZSCAN", -3, KeyWords::Range(1, 1, 1), Access::Read, Tells::No),
+    row("ZSCAN", -3, KeyWords::Range(1, 1, 1), Access::Read, Tells::Scan),
     row("ZSCORE", 3, KeyWords::Range(1, 1, 1), Access::Read, Tells::Nothing),
     row("ZUNION", -3, KeyWords::Counted(1), Access::Read, Tells::Nothing),
     row("ZUNIONSTORE", -4, KeyWords::AndCounted(1, 2), Access::Write, Tells::Zero),

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::asked::{ExpectedReply, Found, LookedUp};
+use super::asked::{ExpectedReply, Found, LookedUp, NoElement};
 use super::command_table::Tells;
 use super::reply::{self, StatusWord, ValueHead};
 use super::{Meaning, Passing, Resp, RespPosition, StringEnd};
@@ -96,8 +96,12 @@ impl<const VERSION: u8> Resp<VERSION> {
     fn looked_up(&mut self, asked: LookedUp, head: ValueHead) -> Meaning {
         let is_empty = matches!(head, ValueHead::Null | ValueHead::Array(0) | ValueHead::Group(0));
         let was_there = match (asked.tells, head) {
-            (Tells::Nothing | Tells::EachNull | Tells::EachZero, _) => !is_empty,
+            (Tells::Nothing | Tells::EachNull | Tells::EachZero | Tells::Scan, _) => !is_empty,
             (Tells::NotNothing, _) => is_empty,
+            (Tells::Ok, head) => head == ValueHead::Status(StatusWord::Ok),
+            (Tells::Integer, head) => matches!(head, ValueHead::Integer(_)),
+            (Tells::NotEmpty, ValueHead::String(0) | ValueHead::Verbatim(..=VERBATIM_HEAD_BYTES)) => false,
+            (Tells::NotEmpty, _) => !is_empty,
             (Tells::Zero, ValueHead::Integer(number)) => number != 0,
             (Tells::NotZero, ValueHead::Integer(number)) => number == 0,
             (Tells::MinusTwo, ValueHead::Integer(number)) => number != -2,
@@ -109,14 +113,23 @@ impl<const VERSION: u8> Resp<VERSION> {
             }
             _ => !matches!(head, ValueHead::Null),
         };
-        let found = Outcome::Found { hits: was_there.into(), of: 1 };
+        let found = match (asked.tells, head) {
+            (Tells::Null, ValueHead::Null) => Outcome::Ok,
+            (Tells::Null, _) => Outcome::Error(Fault::Unexpected),
+            _ => Outcome::Found { hits: was_there.into(), of: 1 },
+        };
         match head {
             ValueHead::Array(values @ 1..) | ValueHead::Group(values @ 1..) => {
                 (self.skip, self.ending) = (values, Some(found));
-                if matches!(asked.tells, Tells::EachNull | Tells::EachZero) {
-                    let zero_is_none = asked.tells == Tells::EachZero;
+                let none = match asked.tells {
+                    Tells::EachNull => Some(NoElement::Null),
+                    Tells::EachZero => Some(NoElement::Zero),
+                    Tells::Scan => Some(NoElement::Cursor),
+                    _ => None,
+                };
+                if let Some(none) = none {
                     self.uncommon.get_or_insert_default().found_of_list =
-                        Some(Found { zero_is_none, ..Found::default() });
+                        Some(Found { none, ..Found::default() });
                 }
                 Meaning::Nothing
             }
@@ -338,6 +351,8 @@ impl<const VERSION: u8> Resp<VERSION> {
     #[inline]
     pub(super) fn reply<'s>(&'s self, outcome: Outcome, line: Option<Line<'s>>) -> Step<'s> {
         let message = match (line, outcome, &self.uncommon) {
+            // The server said nothing that is an error to it.
+            (_, Outcome::Error(Fault::Unexpected), _) => &[],
             (Some(line), ..) => &self.lines.line(line)[1..],
             (None, Outcome::Error(_) | Outcome::Failed { .. }, Some(uncommon)) => &uncommon.words[..],
             _ => &[],
@@ -357,7 +372,16 @@ impl Found {
             self.inner -= 1;
             return false;
         }
-        let is_none = head == ValueHead::Null || self.zero_is_none && head == ValueHead::Integer(0);
+        let is_none = match (self.none, head) {
+            (NoElement::Cursor, _) => {
+                self.none = NoElement::Empty;
+                return true;
+            }
+            (_, ValueHead::Null)
+            | (NoElement::Zero, ValueHead::Integer(0))
+            | (NoElement::Empty, ValueHead::Array(0) | ValueHead::Group(0)) => true,
+            _ => false,
+        };
         self.passed = self.passed.saturating_add(1);
         self.hits = self.hits.saturating_add(u16::from(!is_none));
         true
@@ -366,6 +390,9 @@ impl Found {
 
 /// Longest name of a push message that is read. Redis has `invalidate` and others of that length.
 const PUSH_NAME_MAX_BYTES: u32 = 64;
+
+/// The length of the format that an empty verbatim string begins with, such as `txt:`.
+const VERBATIM_HEAD_BYTES: u32 = 4;
 
 const UNFIT: Malformed = Malformed("the type of a RESP reply does not fit its request");
 

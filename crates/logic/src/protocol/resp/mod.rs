@@ -7,6 +7,7 @@ mod decode;
 mod encode;
 mod places;
 mod reply;
+pub mod reply_shape;
 pub mod sequence;
 mod sequence_replies;
 pub mod template;
@@ -137,7 +138,9 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
         }
         let kind = match op.keys {
             Keys::One(key) => self.encode_one(op, key, out)?,
-            Keys::Many { .. } if op.verb.is_command() => self.encode_one(op, op.keys.key(0), out)?,
+            Keys::Many { .. } | Keys::Pairs(_) if op.verb.is_command() => {
+                self.encode_one(op, op.keys.key(0), out)?
+            }
             Keys::Many { .. } | Keys::Pairs(_) => {
                 let kind = encode_many(op, out)?;
                 if kind == ExpectedReply::Values {

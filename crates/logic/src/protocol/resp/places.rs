@@ -20,6 +20,8 @@ pub(super) enum Part {
     Value,
     /// The place of this number, which a [`Fill`] fills.
     Fill(usize),
+    /// The place of this number, which is filled by bytes that are made when they are sent.
+    Made(usize),
 }
 
 /// The content of a place that every request makes anew.
@@ -31,6 +33,8 @@ pub(super) enum Fill {
     Number(u64, usize),
     /// One of some integers.
     Integer(Integers),
+    /// Bytes of a length from this distribution.
+    Bytes(Dist),
     /// The number of the client.
     Client,
     /// The number of the request among those of its client in this phase.
@@ -57,6 +61,8 @@ pub enum Wanted {
     Number(u64),
     /// 64 random bits.
     Bits,
+    /// 64 random bits, which decide on the length of bytes and on the bytes.
+    Bytes,
     /// The number of the client.
     Client,
     /// The number of the request among those of its client.
@@ -72,6 +78,7 @@ impl Fill {
             Fill::Key(draw) => Wanted::Key(*draw),
             Fill::Number(draw, _) => Wanted::Number(*draw),
             Fill::Integer(_) => Wanted::Bits,
+            Fill::Bytes(_) => Wanted::Bytes,
             Fill::Client => Wanted::Client,
             Fill::Sequence => Wanted::Sequence,
             Fill::NowMs => Wanted::NowMs,
@@ -169,7 +176,16 @@ impl Places {
             };
         }
         match name {
-            "value" => none(Part::Value),
+            "value" => match given.map(str::parse) {
+                None => Ok(Part::Value),
+                Some(Ok(sizes)) => {
+                    self.fills.push(Fill::Bytes(sizes));
+                    Ok(Part::Made(self.fills.len() - 1))
+                }
+                Some(Err(_)) => {
+                    Err(wrong("a number of bytes, or a distribution such as __value:uniform:10,90__"))
+                }
+            },
             "client" => none(self.fill(inner, Fill::Client)),
             "seq" => none(self.fill(inner, Fill::Sequence)),
             "now_ms" => none(self.fill(inner, Fill::NowMs)),
@@ -270,6 +286,13 @@ mod tests {
             fill("__int:normal:50,10__"),
             Fill::Integer(Integers::Drawn(Dist::Normal { mean: 50.0, sd: 10.0 }))
         );
+        assert_eq!(
+            parts("__value:uniform:1,9__,__value:5__"),
+            Ok((
+                vec![Part::Made(0), Part::Text(b",".to_vec()), Part::Made(1)],
+                vec![Fill::Bytes(Dist::Uniform { low: 1.0, high: 9.0 }), Fill::Bytes(Dist::Fixed(5.0))]
+            ))
+        );
         assert_eq!(fill("__client__"), Fill::Client);
         assert_eq!(fill("__seq__"), Fill::Sequence);
         assert_eq!(fill("__now_ms__"), Fill::NowMs);
@@ -307,6 +330,8 @@ mod tests {
             "__number:0__",
             "__number:21__",
             "__key:3__",
+            "__value:__",
+            "__value:4KiB__",
             "__int.a:1-2____int.a:1-3__",
         ] {
             assert!(matches!(parts(word), Err(PlaceError::Wrong(..))), "{word}: {:?}", parts(word));

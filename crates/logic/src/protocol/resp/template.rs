@@ -7,10 +7,12 @@ use super::command_table::{Access, CommandRow, Tells, Wait};
 use super::encode::{push_bulk, push_bulk_number};
 pub use super::places::Wanted;
 use super::places::{Fill, Part, PlaceError, Places};
+use super::reply_shape::ReplyShape;
 use super::sequence::{self, Role, SEQUENCE_MAX, Sequence, SequenceCommand, TransactionFault};
 use super::words::{self, Word, WordsError};
 use crate::connection::outbox::Outbox;
-use crate::protocol::{Keys, Op, Refused};
+use crate::dist::Dist;
+use crate::protocol::{Keys, Op, Refused, Value};
 use crate::time::{MILLISECOND, Nanos, from_seconds};
 
 /// Commands that cannot be measured, with the reason.
@@ -78,10 +80,14 @@ pub struct Template {
     sequence: Option<Sequence>,
     /// The fills of the places beside the record's key, number and value.
     fills: Vec<Fill>,
+    /// Whether bytes that are made when they are sent fill one of these places.
+    makes_bytes: bool,
     /// The words that are keys; those with the place of a key, for a command that is not known.
     key_words: Vec<Vec<Part>>,
     /// Whether all of it are reads by the flags of Redis, outside of transactions.
     reads: bool,
+    /// Whether it reads keys that hold plain values.
+    reads_plain: bool,
     /// The meaning of replies for what was looked up; `None` where they have none.
     looked_up: Option<LookedUp>,
     /// The time for which the server may let a request wait, in nanoseconds; `None` for one that is answered at once.
@@ -146,7 +152,7 @@ impl fmt::Display for TemplateError {
             TemplateError::Place(PlaceError::Unknown(word)) => write!(
                 to,
                 "'{word}' is no place of a command: there are __key__, __key2__ to __key9__, __number__, __number:12__, __value__, \
-                 __int:1-99__, __client__, __seq__ and __now_ms__{}; \\{word} stands for the word itself",
+                 __value:100__, __int:1-99__, __client__, __seq__ and __now_ms__{}; \\{word} stands for the word itself",
                 hint(word)
             ),
             TemplateError::Place(PlaceError::Wrong(word, expected)) => {
@@ -228,10 +234,12 @@ impl Template {
                 .iter()
                 .zip(&roles)
                 .all(|(command, (role, _))| command.reads() && *role == Role::Plain),
+            reads_plain: false,
             looked_up: None,
             may_repeat: false,
             waits_ns: None,
             key_words: commands.iter().flat_map(ReadCommand::key_words).collect(),
+            makes_bytes: places.fills.iter().any(|fill| fill.wanted() == Wanted::Bytes),
             fills: places.fills,
         };
         // Commands in a transaction never wait.
@@ -242,6 +250,7 @@ impl Template {
         }
         if let [command] = &commands[..] {
             template.looked_up = command.looked_up();
+            template.reads_plain = command.row.is_some_and(CommandRow::reads_plain);
             template.may_repeat = command.may_repeat();
         } else {
             let of = |((command, part), (role, unit)): ((ReadCommand, usize), _)| SequenceCommand {
@@ -267,6 +276,32 @@ impl Template {
         self.reads
     }
 
+    /// The template of a command whose replies are to have this shape, whatever the table of commands says.
+    #[must_use]
+    pub fn expecting(self, shape: ReplyShape) -> Template {
+        let tells = shape.tells();
+        Template { looked_up: (tells != Tells::No).then_some(LookedUp { tells, keys: 1 }), ..self }
+    }
+
+    /// Whether the command is known to read keys that hold plain values.
+    pub fn reads_plain(&self) -> bool {
+        self.reads_plain
+    }
+
+    /// Whether replies tell what was there.
+    pub fn tells(&self) -> bool {
+        self.looked_up.is_some()
+    }
+
+    /// Whether a word of the command has the key of the record in it.
+    pub fn has_key(&self) -> bool {
+        self.pieces.iter().flatten().any(|piece| match piece {
+            Piece::Fixed(_) => false,
+            Piece::Place(part) => *part == Part::Key,
+            Piece::Word(parts) => parts.contains(&Part::Key),
+        })
+    }
+
     /// The meaning of replies for what was looked up; `None` where they have none.
     pub(super) fn looked_up(&self) -> Option<LookedUp> {
         self.looked_up
@@ -285,6 +320,19 @@ impl Template {
     /// The fact that a request has to find out for one of these places.
     pub fn wanted(&self, place: usize) -> Wanted {
         self.fills[place].wanted()
+    }
+
+    /// Whether bytes that are made when they are sent fill one of the places, so that requests have values beside their keys.
+    pub fn makes_bytes(&self) -> bool {
+        self.makes_bytes
+    }
+
+    /// The lengths of the bytes that fill a place; `None` for another place.
+    pub fn lengths(&self, place: usize) -> Option<&Dist> {
+        match &self.fills[place] {
+            Fill::Bytes(lengths) => Some(lengths),
+            _ => None,
+        }
     }
 
     /// Number of records that a request draws, its own one among them.
@@ -308,14 +356,14 @@ impl Template {
     ///
     /// # Panics
     ///
-    /// Panics if the place is the key of a record, which the maker of keys writes.
+    /// Panics if the place is the key of a record, which the maker of keys writes, or bytes that are made when they are sent.
     pub fn write_fill(&self, place: usize, found: u64, out: &mut Vec<u8>) {
         use std::io::Write;
         let written = match &self.fills[place] {
             Fill::Integer(integers) => write!(out, "{}", integers.of(found)),
             Fill::Number(_, digits) => write!(out, "{found:0digits$}"),
             Fill::Client | Fill::Sequence | Fill::NowMs => write!(out, "{found}"),
-            Fill::Key(_) => unreachable!("keys are written by their maker"),
+            Fill::Key(_) | Fill::Bytes(_) => unreachable!("keys and bytes are written by their maker"),
         };
         debug_assert!(written.is_ok(), "bytes take what is written");
     }
@@ -344,7 +392,8 @@ impl Template {
 
     /// Checks that a request has what fills the places: the first of its keys is that of its record, and each other one fills a place.
     pub(super) fn check(&self, op: &Op<'_>) -> Result<(), Refused> {
-        match op.keys.count() != 1 + self.fills.len() || matches!(op.keys, Keys::Pairs(_)) {
+        let is_made = matches!(op.keys, Keys::Pairs(_));
+        match op.keys.count() != 1 + self.fills.len() || self.makes_bytes != is_made {
             true => Err(Refused("a command has one key, and as many fills as it has places")),
             false => Ok(()),
         }
@@ -359,6 +408,7 @@ impl Template {
                 Piece::Place(Part::Number) => push_bulk_number(out, op.delta),
                 Piece::Place(Part::Value) => super::encode::push_value(out, &op.value),
                 Piece::Place(Part::Fill(at)) => push_bulk(out, op.keys.key(1 + at)),
+                Piece::Place(Part::Made(at)) => super::encode::push_value(out, &made(op, *at)),
                 Piece::Place(Part::Text(text)) => push_bulk(out, text),
                 Piece::Word(parts) => push_word(parts, op, out),
             }
@@ -424,6 +474,7 @@ fn push_word(parts: &[Part], op: &Op<'_>, out: &mut Outbox) {
         Part::Number => op.delta.checked_ilog10().unwrap_or(0) as usize + 1,
         Part::Value => op.value.len(),
         Part::Fill(at) => op.keys.key(1 + at).len(),
+        Part::Made(at) => made(op, *at).len(),
     });
     out.push(b"$");
     out.push_decimal(len.sum::<usize>() as u64);
@@ -437,9 +488,18 @@ fn push_word(parts: &[Part], op: &Op<'_>, out: &mut Outbox) {
                 op.value.push_to(out);
             }
             Part::Fill(at) => out.push(op.keys.key(1 + at)),
+            Part::Made(at) => made(op, *at).push_to(out),
         }
     }
     out.push(b"\r\n");
+}
+
+/// The bytes that fill a place; none where the request has no values.
+fn made<'a>(op: &Op<'a>, place: usize) -> Value<'a> {
+    match op.keys {
+        Keys::Pairs(pairs) => pairs.value(1 + place),
+        _ => Value::default(),
+    }
 }
 
 /// The bytes of a word that is the same in every request; `None` for a word with a place.
@@ -526,9 +586,10 @@ fn pieces_of(words: &[Vec<Part>]) -> Vec<Piece> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bodies::Bodies;
     use crate::client::route::crc16::slot as slot_of;
     use crate::protocol::contract::sent;
-    use crate::protocol::{Rest, Value, Verb};
+    use crate::protocol::{PairList, PairValue, Pairs, Rest, Value, Verb};
     use proptest::prelude::{prop_assert, proptest};
 
     fn written(text: &str) -> Result<String, TemplateError> {
@@ -750,6 +811,29 @@ mod tests {
         template.push(0, &op, &mut out);
         assert_eq!(sent(&out), b"*4\r\n$4\r\nZADD\r\n$3\r\nkey\r\n$2\r\n19\r\n$9\r\nm:0007:42\r\n");
         assert!(template.check(&Op::new(Verb::Command, b"key")).is_err());
+    }
+
+    #[test]
+    fn places_are_filled_with_bytes_of_their_own_length() {
+        let template = Template::parse("RPUSH __key__ __value:3__ <__value:2__:__seq__>").expect("a command");
+        assert_eq!(template.lengths(0), Some(&Dist::Fixed(3.0)));
+        assert_eq!(template.lengths(2), None);
+        let bodies = Bodies::new(0, 16.0);
+        let body = |len_bytes| Value { own: b"", rest: Rest::Body { bodies: &bodies, seed: 7, len_bytes } };
+        let list = PairList {
+            bytes: b"key8".to_vec(),
+            ends: vec![3, 3, 3, 4],
+            values: [0, 3, 2].map(|len| PairValue::of(&body(len))).to_vec(),
+        };
+        let op =
+            Op { keys: Keys::Pairs(Pairs { list: &list, bodies: &bodies }), ..Op::new(Verb::Command, b"") };
+        let mut out = Outbox::default();
+        assert_eq!(template.check(&op), Ok(()));
+        template.push(0, &op, &mut out);
+        let wire = "*4\r\n$5\r\nRPUSH\r\n$3\r\nkey\r\n$3\r\n\0\0\0\r\n$6\r\n<\0\0:8>\r\n";
+        assert_eq!(String::from_utf8(sent(&out)).as_deref(), Ok(wire));
+        let without = Op { keys: Keys::Many { bytes: &list.bytes, ends: &list.ends }, ..op };
+        assert!(template.check(&without).is_err());
     }
 
     proptest! {

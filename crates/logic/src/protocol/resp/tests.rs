@@ -1,5 +1,6 @@
 //! Requests and replies of the RESP codecs, byte for byte, and whatever a server may send instead.
 
+use super::reply_shape::ReplyShape;
 use super::*;
 use crate::bodies::Bodies;
 use crate::connection::outbox::{Room, Sources};
@@ -496,6 +497,9 @@ fn the_reply_of_a_command_says_how_much_of_what_was_asked_for_was_there() {
         ("SMISMEMBER k a b", "*2\r\n:0\r\n:1\r\n", of(1, 2)),
         ("GEOPOS k", "*0\r\n", of(0, 1)),
         ("GEOPOS k a b c", "*3\r\n*-1\r\n*2\r\n$1\r\n1\r\n$-1\r\n*-1\r\n", of(1, 3)),
+        ("HSCAN k 0", "*2\r\n$1\r\n0\r\n*0\r\n", of(0, 1)),
+        ("HSCAN k 0", "*2\r\n$1\r\n0\r\n*2\r\n$1\r\nf\r\n$-1\r\n", of(1, 1)),
+        ("SSCAN k 0", "*0\r\n", of(0, 1)),
         ("GETRANGE k 0 1", "$0\r\n\r\n", Outcome::Ok),
         ("LLEN k", "-WRONGTYPE x\r\n", Outcome::Error(Fault::Client)),
     ] {
@@ -716,6 +720,62 @@ proptest! {
         fuzz_decode(Resp3::new, &data);
         fuzz_decode(asked_much, &data);
     }
+}
+
+/// Replies of every kind: OK, another word, a number, null, an empty and a full string, an empty and a full list.
+const REPLIES: [&str; 8] = [
+    "+OK\r\n",
+    "+none\r\n",
+    ":0\r\n",
+    "$-1\r\n",
+    "$0\r\n\r\n",
+    "$1\r\nx\r\n",
+    "*0\r\n",
+    "*2\r\n$1\r\nx\r\n:1\r\n",
+];
+
+#[test]
+fn a_reply_of_another_shape_than_is_expected_is_a_miss_or_an_error() {
+    let (hit, miss) = (reply(Outcome::Found { hits: 1, of: 1 }), reply(Outcome::Found { hits: 0, of: 1 }));
+    let wrong = reply(Outcome::Error(Fault::Unexpected));
+    let of = |letters: &str| letters.chars().map(|letter| letter == '+').collect::<Vec<bool>>();
+    for (shape, good) in [
+        (ReplyShape::Ok, of("+-------")),
+        (ReplyShape::Int, of("--+-----")),
+        (ReplyShape::Nonempty, of("+++--+-+")),
+        (ReplyShape::Nil, of("---+----")),
+    ] {
+        for (stream, good) in REPLIES.iter().zip(good) {
+            let expected = match (good, shape) {
+                (true, ReplyShape::Nil) => reply(Outcome::Ok),
+                (false, ReplyShape::Nil) => wrong.clone(),
+                (true, _) => hit.clone(),
+                (false, _) => miss.clone(),
+            };
+            let codec = || {
+                // The table has another opinion of this command.
+                let template = Template::parse("EXISTS a b").expect("a command").expecting(shape);
+                let mut codec = Resp::<3>::with_commands(Arc::new(vec![template]));
+                codec.encode(&op(Verb::Command), 0, &mut Outbox::default()).expect("it has no places");
+                codec
+            };
+            let seen = every_cut(codec, stream.as_bytes());
+            // A word stands beside the outcome as the message.
+            let is_word = *stream == "+none\r\n" && shape != ReplyShape::Nil;
+            let expected = if is_word {
+                said(Outcome::Found { hits: u16::from(good), of: 1 }, "none")
+            } else {
+                expected
+            };
+            assert_eq!(seen, [expected], "{shape:?} {stream:?}");
+        }
+    }
+    let told = |shape| Template::parse("EXISTS a b").expect("a command").expecting(shape).looked_up();
+    assert_eq!(told(ReplyShape::Any), None);
+    let template = Template::parse("GET k").expect("a command").expecting(ReplyShape::Nonempty);
+    let mut codec = Resp::<3>::with_commands(Arc::new(vec![template]));
+    codec.encode(&op(Verb::Command), 0, &mut Outbox::default()).expect("it has no places");
+    assert_eq!(read_from(&mut codec, &[b"=4\r\ntxt:\r\n"]), [miss], "a verbatim string without text");
 }
 
 #[test]

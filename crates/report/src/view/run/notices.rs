@@ -18,6 +18,7 @@ use crate::document::{
 use crate::view::cells::{interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
 use crate::visible::cut_name;
+use crate::words;
 use crate::words::fail_on::answer_words;
 use crate::words::outcomes::other_outcomes;
 
@@ -47,6 +48,7 @@ pub(super) fn before_trust(document: &Document, headline: &Headline) -> Vec<Line
         restart,
         unsent,
         misses,
+        unfed,
         outcomes,
         agents,
         servers,
@@ -240,7 +242,10 @@ fn errors(document: &Document) -> Vec<Line> {
         }
         for fault in Fault::ALL.into_iter().filter(|fault| !fault.unanswered()) {
             let count = faults(document, |own| own == fault);
-            if count > 0 && told == 0 {
+            // No server says that a reply was not expected.
+            if count > 0 && fault == Fault::Unexpected {
+                add(format!("{} x a reply that is not the nil that --command-expect says", grouped(count)));
+            } else if count > 0 && told == 0 {
                 add(format!("{} x {} error", grouped(count), fault.name()));
             }
         }
@@ -372,6 +377,17 @@ fn misses(document: &Document) -> Vec<Line> {
     let unexpected = document.unexpected_misses_words().map(|words| Line::warning("Misses", words));
     let by_cause = document.misses_words().map(|words| Line::new("Misses", Text::plain(words)));
     unexpected.into_iter().chain(by_cause).collect()
+}
+
+/// The commands that found nothing and read what nothing of the run stored.
+fn unfed(document: &Document) -> Vec<Line> {
+    let commands = document.plan.unfed_commands();
+    let found_nothing = |name: &str| {
+        let op = document.ops.iter().find(|(other, _)| *other == name);
+        op.is_some_and(|(_, op)| op.hits == 0 && op.requests > 0)
+    };
+    let commands = commands.iter().filter(|command| found_nothing(command.name));
+    labelled("Commands", Tone::Warning, commands.map(|command| Text::plain(words::commands::unfed(command))))
 }
 
 /// The operations of which some requests were answered and stored or found nothing.

@@ -14,6 +14,7 @@ use crate::document::{Document, LoadedResult, OpResult, reads, reads_records};
 use crate::text::byte_text;
 use crate::view::cells::{given_time, rate, rate_interval, seconds, share, time};
 use crate::view::{Line, Text, Tone};
+use crate::words::commands::loaded as loaded_words;
 
 /// Requests from which on the quantiles of the few that were answered are told.
 const QUANTILES_OF_MIN: u64 = 100;
@@ -82,7 +83,7 @@ fn loaded(mut text: Text, document: &Document, load: &LoadedResult) -> Text {
     } else {
         String::new()
     };
-    let stored = format!("{} of {} records stored", grouped(load.stored), grouped(load.records));
+    let stored = loaded_words(&document.plan, load.stored, load.records);
     text.and(Tone::Figure, stored).and(Tone::Plain, format!(", {}{rate}", byte_text(load.bytes)))
 }
 

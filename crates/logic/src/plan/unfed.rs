@@ -1,0 +1,97 @@
+//! The commands of a Plan as a run needs them: their templates, the verb of the load, and those that read what nothing stores.
+
+use std::sync::Arc;
+
+use crate::plan::{Command, Plan, Work};
+use crate::protocol::Verb;
+use crate::protocol::resp::template::{Template, TemplateError};
+
+/// A command that reads keys in which nothing of its plan has stored what it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfed<'a> {
+    /// Name of the command.
+    pub name: &'a str,
+    /// The command reads keys that hold plain values.
+    pub reads_plain: bool,
+    /// A load stores plain values under its keys.
+    pub loaded_plain: bool,
+}
+
+impl Plan {
+    /// The commands that read keys in which neither the load nor another command stores what they read.
+    pub fn unfed_commands(&self) -> Vec<Unfed<'_>> {
+        let loaded_plain =
+            self.phases.iter().any(|phase| matches!(&phase.work, Work::Load(load) if load.commands));
+        let templates: Vec<Template> = self.commands.iter().filter_map(|own| own.template().ok()).collect();
+        let may_store = |template: &Template| template.has_key() && !template.reads();
+        // A command that cannot be read here may store as well.
+        let is_fed = self.load_command.is_some() || templates.len() < self.commands.len();
+        if is_fed || templates.iter().any(may_store) {
+            return Vec::new();
+        }
+        let commands = self.commands.iter().zip(&templates).filter(|(_, template)| template.has_key());
+        let unfed = commands.map(|(command, template)| Unfed {
+            name: &command.name,
+            reads_plain: template.reads_plain(),
+            loaded_plain,
+        });
+        unfed.filter(|unfed| !(unfed.reads_plain && unfed.loaded_plain)).collect()
+    }
+
+    /// The templates of the commands, by [`Verb::command`], that of the load behind the others; `None` without any.
+    ///
+    /// # Errors
+    /// Returns the [`TemplateError`] of the first text that is none.
+    pub fn templates(&self) -> Result<Option<Arc<Vec<Template>>>, TemplateError> {
+        let of_load = self.load_command.iter().map(|load| Template::parse(&load.template));
+        let templates: Result<Vec<Template>, TemplateError> =
+            self.commands.iter().map(Command::template).chain(of_load).collect();
+        Ok(Some(templates?).filter(|templates| !templates.is_empty()).map(Arc::new))
+    }
+
+    /// Whether the plan has no command of the user.
+    pub fn has_no_commands(&self) -> bool {
+        self.commands.is_empty() && self.load_command.is_none()
+    }
+
+    /// The verb of the command that the load stores with; `None` where it stores plain values alone.
+    pub fn load_verb(&self) -> Option<Verb> {
+        self.load_command.as_ref().and_then(|_| Verb::of_command(self.commands.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Load, LoadCommand, Phase, Stop};
+
+    #[test]
+    fn commands_that_read_what_nothing_stores_are_found() {
+        let unfed = |texts: &[&str], load: Option<Load>, load_command: Option<&str>| {
+            let load = load.map(|load| Phase {
+                name: "load".to_owned(),
+                work: Work::Load(load),
+                stop: Stop::default(),
+                recorded: false,
+            });
+            let plan = Plan {
+                commands: texts.iter().map(|text| Command::unnamed(text)).collect(),
+                load_command: load_command
+                    .map(|text| LoadCommand { template: text.to_owned(), per_record: 1 }),
+                phases: load.into_iter().collect(),
+                ..Plan::default()
+            };
+            let names = plan.unfed_commands();
+            names.iter().map(|unfed| unfed.name.to_owned()).collect::<Vec<String>>().join(",")
+        };
+        let (range, get) = ("LRANGE __key__ 0 9", "GETRANGE __key__ 0 9");
+        let plain = || Some(Load { commands: true, ..Load::default() });
+        assert_eq!(unfed(&[range, get, "PING"], None, None), "lrange,getrange");
+        assert_eq!(unfed(&[range, get], plain(), None), "lrange");
+        assert_eq!(unfed(&[range, get], Some(Load::default()), None), "lrange,getrange");
+        assert_eq!(unfed(&[range, get], plain(), Some("RPUSH __key__ x")), "");
+        assert_eq!(unfed(&[range, "LPUSH __key__ x"], None, None), "");
+        assert_eq!(unfed(&[range, "NEW.COMMAND __key__"], None, None), "");
+        assert_eq!(unfed(&["LRANGE"], None, None), "", "a command whose words were hidden");
+    }
+}

@@ -1,0 +1,64 @@
+//! The words for commands of the user that read what nothing of the run stored.
+
+use pummel_logic::plan::{Plan, Unfed};
+use pummel_measure::words::{counted, grouped};
+
+/// The records that a load of a plan stored, of those that it was to store.
+pub(crate) fn loaded(plan: &Plan, stored: u64, records: u64) -> String {
+    match plan.load_command.as_ref().map_or(1, |load| load.per_record) {
+        0 | 1 => format!("{} of {} stored", grouped(stored), counted(records, "record")),
+        each => {
+            format!(
+                "{} of {} ({} for each record) made",
+                grouped(stored),
+                counted(records, "store"),
+                grouped(each)
+            )
+        }
+    }
+}
+
+/// The sentence for such a command.
+pub(crate) fn unfed(command: &Unfed<'_>) -> String {
+    let name = command.name;
+    match (command.loaded_plain, command.reads_plain) {
+        (true, _) => format!(
+            "'{name}' does not read the plain values that were loaded; --load-command stores what it reads"
+        ),
+        (false, true) => {
+            format!("this run stored nothing for '{name}'; --load stores plain values, which it reads")
+        }
+        (false, false) => {
+            format!("this run stored nothing for '{name}'; --load-command stores what it reads")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::plan::LoadCommand;
+
+    use super::*;
+
+    #[test]
+    fn what_was_loaded_is_records_or_stores_of_them() {
+        let mut plan = Plan::default();
+        assert_eq!(loaded(&plan, 7, 1_000), "7 of 1,000 records stored");
+        let load = |per_record| Some(LoadCommand { template: "RPUSH __key__ x".to_owned(), per_record });
+        plan.load_command = load(1);
+        assert_eq!(loaded(&plan, 1, 1), "1 of 1 record stored");
+        plan.load_command = load(3);
+        assert_eq!(loaded(&plan, 60, 60), "60 of 60 stores (3 for each record) made");
+    }
+
+    #[test]
+    fn commands_that_found_nothing_are_told_what_would_store_it() {
+        let told = |reads_plain, loaded_plain| unfed(&Unfed { name: "range", reads_plain, loaded_plain });
+        assert!(told(false, true).starts_with("'range' does not read the plain values"));
+        assert!(told(true, false).ends_with("--load stores plain values, which it reads"));
+        assert_eq!(
+            told(false, false),
+            "this run stored nothing for 'range'; --load-command stores what it reads"
+        );
+    }
+}
