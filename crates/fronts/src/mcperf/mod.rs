@@ -353,6 +353,7 @@ impl OptionValues {
             timeout_ns: self.timeout_ns,
             reconnect: false,
             evidence: self.evidence,
+            baseline: false,
             probe: false,
             server_stats_ns: None,
             server_stats_at: Vec::new(),

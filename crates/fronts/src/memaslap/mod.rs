@@ -351,6 +351,7 @@ fn plan(options: &Options, machine: &Machine<'_>, servers: Vec<String>, config: 
         reconnect: options.reconnect || options.rep_write.is_some(),
         verify: 0.0,
         evidence: !options.no_evidence,
+        baseline: false,
         probe: false,
         server_stats_ns: None,
         server_stats_at: Vec::new(),

@@ -268,6 +268,7 @@ fn plan(
         reconnect: false,
         verify: 0.0,
         evidence: !options.no_evidence,
+        baseline: false,
         probe: false,
         server_stats_ns: None,
         server_stats_at: Vec::new(),

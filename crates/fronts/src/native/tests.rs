@@ -94,6 +94,7 @@ fn defaults() -> Plan {
         },
         allow_partial_load: false,
         evidence: true,
+        baseline: true,
         probe: false,
         server_stats_ns: None,
         server_stats_at: Vec::new(),
@@ -132,7 +133,8 @@ fn defaults() -> Plan {
 fn a_plan_of_which_nothing_is_said_is_that_of_a_run_without_options() {
     let run = defaults();
     let (servers, groups, phases) = (run.servers.clone(), run.groups.clone(), run.phases.clone());
-    assert_eq!(Plan { servers, groups, phases, seed: run.seed, ..Plan::default() }, run);
+    // A baseline is part of a run, and of no plan that is put together from parts.
+    assert_eq!(Plan { servers, groups, phases, seed: run.seed, baseline: true, ..Plan::default() }, run);
     assert_eq!(vec![Group { clients: 50, ..Group::default() }], run.groups);
     let measured = run.phases.last().map(|phase| &phase.work);
     assert_eq!(measured, Some(&Work::Mix(Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]))));

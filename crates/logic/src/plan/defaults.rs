@@ -35,6 +35,7 @@ impl Default for Plan {
             data: Data::default(),
             allow_partial_load: false,
             evidence: true,
+            baseline: false,
             probe: false,
             server_stats_ns: None,
             server_stats_at: Vec::new(),

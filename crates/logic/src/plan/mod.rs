@@ -8,6 +8,7 @@ mod adaptive;
 pub mod address;
 mod arrivals;
 mod as_text;
+pub mod baseline;
 mod bucket_shares;
 mod changes;
 pub mod cluster;
@@ -134,6 +135,9 @@ pub struct Plan {
     /// Whether servers are asked for their statistics, and the machine is read, before and after the measured phases.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub evidence: bool,
+    /// Whether round trips are made one at a time before the measured phase, which show what a request takes alone.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub baseline: bool,
     /// Whether the operations of the run are made once more after it, one at a time and ten at a time, so that a queue at the
     /// server is distinguished from a server that has time.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -19,7 +19,7 @@ const RESP_OPS: &str = "get:4,gat:1,set:2,add:1,replace:1,append:1,incr:1,decr:1
 #[track_caller]
 fn verified(server: &str, protocol: &str, depth: u32, options: &str) -> Json {
     let words = format!(
-        "run -s {server} --no-evidence --protocol {protocol} -n 10k -c 10 -T 2 -d {depth} --records 2000 --verify 1 \
+        "run -s {server} --no-evidence --no-baseline --protocol {protocol} -n 10k -c 10 -T 2 -d {depth} --records 2000 --verify 1 \
          --ttl 1000 -v {options}"
     );
     let ended = pummel(&words).expect(0);

@@ -198,7 +198,7 @@ fn what_is_unfinished_is_all_that_the_server_may_have_counted_besides() {
         let mut second = server.connect();
         let before = second.stats();
         let words = format!(
-            "run --no-evidence -s {} {time} -c 4 -d 4 --interval 200ms --mix get:1,set:1",
+            "run --no-evidence --no-baseline -s {} {time} -c 4 -d 4 --interval 200ms --mix get:1,set:1",
             server.name
         );
         let mut running = Running::start(&words);
@@ -408,8 +408,9 @@ fn two_servers_share_the_clients_evenly_and_have_all_records_each() {
     for (words, environment) in given {
         let mut talks = servers.each_ref().map(Memcached::connect);
         let before = talks.each_mut().map(Talk::stats);
-        let words =
-            format!("run --no-evidence {words} -n 10k -c 10 -T 2 --records 1000 --mix get:1 --seed 5");
+        let words = format!(
+            "run --no-evidence --no-baseline {words} -n 10k -c 10 -T 2 --records 1000 --mix get:1 --seed 5"
+        );
         let result = Running::start_with(&words, environment).end().expect(0).json();
         let after = talks.each_mut().map(Talk::stats);
         let by = |server: usize, name: &str| between(&before[server], &after[server], name);

@@ -236,6 +236,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("engine.wait", "--wait", Form::Plain).or("auto"),
     option("engine.clock", "--clock", Form::Plain).or("kernel"),
     option("evidence", "--no-evidence", Form::Opposite).beside_the_load(),
+    option("baseline", "--no-baseline", Form::Opposite).beside_the_load(),
     option("probe", "--probe", Form::Switch).beside_the_load(),
     option("anonymous", "--anonymous", Form::Switch).beside_the_load(),
     option("server_stats_ns", "--server-stats", Form::Time).beside_the_load(),
