@@ -668,6 +668,20 @@ fn an_error_names_the_option_that_was_given_and_not_another_that_decides_the_sam
             "--trace t --trace-amplify 0",
             "'0' for '--trace-amplify': expected 1 to 1000 requests for each row",
         ),
+        (
+            "--trace t --trace-map get",
+            "expected an operation of the trace and the one that is sent, such as get=set",
+        ),
+        ("--trace t --trace-map get=sett", "'sett' is no operation of a trace"),
+        ("--trace t --trace-map get=gat", "'gat' is no operation of a trace"),
+        (
+            "--trace t --trace-map get=set,get=gets",
+            "'get=gets' for '--trace-map': expected each operation of the trace once",
+        ),
+        (
+            "--trace t --trace-map get=cas --protocol resp2",
+            "'get=cas' for '--trace-map': expected an operation that resp2 has",
+        ),
         ("--trace t --trace-amplify 2000", "'2000' for '--trace-amplify'"),
         ("--trace t --trace-sample 0", "'0' for '--trace-sample': expected a share above 0 and at most 1"),
         ("--trace t --trace-from 5 --trace-to 3", "'3' for '--trace-to': expected a time above 5s"),

@@ -204,6 +204,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("phases[].work.trace.pace", "--pace", Form::Pace),
     option("phases[].work.trace.within_second", "--within-second", Form::Plain),
     option("phases[].work.trace.by", "--trace-by", Form::Plain),
+    option("phases[].work.trace.map", "--trace-map", Form::Rewrites),
     option("phases[].work.trace.ttl", "--trace-ttl", Form::Plain),
     option("phases[].work.trace.passes", "--loop", Form::Plain),
     option("phases[].work.trace.fresh_passes", "--loop-fresh", Form::Switch),
