@@ -34,8 +34,12 @@ use crate::worker::{ClientEntry, PhaseWorker, Worker};
 const HEAD_START_NS: Nanos = 2 * MILLISECOND;
 
 /// Nanoseconds before the beginning of a phase that several processes have agreed on in which no round trip of the baseline is waited
-/// for any more, so that the observer has its time.
-const AGREED_BEGIN_NS: Nanos = 80 * MILLISECOND;
+/// for any more.
+const BASELINE_OVER_NS: Nanos = 100 * MILLISECOND;
+
+/// Nanoseconds before that beginning from which on the observer looks: the round trips of all processes are over, although their clocks
+/// may differ.
+const OBSERVED_NS: Nanos = 80 * MILLISECOND;
 
 /// Most nanoseconds that a worker may be late for the beginning of a phase before the phase begins anew: longer than a
 /// busy machine lets a thread wait, so that what a user sees of the load does not depend on it.
@@ -215,9 +219,11 @@ impl PhaseRunner<'_, '_> {
             let readiness = if begin.is_some() { Readiness::Ready } else { Readiness::Unable };
             begin = context.barrier.wait(begin.unwrap_or(0), readiness);
             let Some(begin) = begin else { return Ok(None) };
-            if self.measure_baseline(share, begin.saturating_sub(AGREED_BEGIN_NS))?.is_none() {
+            if self.measure_baseline(share, begin.saturating_sub(BASELINE_OVER_NS))?.is_none() {
                 return Ok(None);
             }
+            // Others make theirs still, which the servers count.
+            self.worker.await_begin(begin.saturating_sub(OBSERVED_NS))?;
         }
         if let Some(begin) = begin.filter(|_| self.number == 0) {
             // All processes are ready now, and none sends anything before the phase begins.
