@@ -54,7 +54,8 @@ struct Row {
 }
 
 /// The words that `{run}` stands for.
-const RUN: &str = "run -s {servers} -c {connections} -d {depth} -n {requests} --seed 1 --timeout 60s {extra}";
+const RUN: &str =
+    "run -s {servers} -c {connections} -d {depth} -n {requests} --seed 1 --timeout 60s --no-baseline {extra}";
 
 /// Gets of one key, over connections that stay.
 const GETS: &str = "{run} --mix get:1";

@@ -14,6 +14,7 @@
 
 pub mod agents;
 pub mod audit;
+pub mod baseline;
 pub mod calibration;
 pub mod certainty;
 pub mod churn;

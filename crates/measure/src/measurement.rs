@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agents::Agents;
 use crate::audit::Audit;
+use crate::baseline::Baseline;
 use crate::calibration::Calibrated;
 use crate::evidence::Evidence;
 use crate::evidence::provenance::Provenance;
@@ -103,6 +104,9 @@ pub struct Measurement {
     /// The account of a trace that was replayed while it was read; `None` if the run replayed none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Replayed>,
+    /// Round trips that were made one at a time before the measured phase; `None` where none were to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Box<Baseline>>,
     /// The load; `None` where the run had none.
     pub load: Option<LoadResult>,
     /// Account of the connections.
@@ -363,6 +367,7 @@ impl Measurement {
         self.samples.merge(&other.samples);
         self.recording_rows = self.recording_rows.or(other.recording_rows);
         join(&mut self.replayed, &other.replayed, Replayed::merge);
+        self.baseline.merge(&other.baseline);
         self.load.merge(&other.load);
         self.connections.merge(&other.connections);
         self.udp.merge(&other.udp);

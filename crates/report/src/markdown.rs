@@ -5,6 +5,7 @@ use crate::escaped::{Markdown, Text};
 use crate::numbers::number;
 use crate::view::run::{self, Wanted};
 use crate::view::{Cell, Line, Row, RowKind, Side, Table, View};
+use crate::words::baseline::baseline_words;
 
 /// The most bytes of a summary.
 const BYTES_MAX: usize = 8 * 1024;
@@ -38,6 +39,10 @@ pub fn of_run(document: &Document) -> Vec<u8> {
     let details = match screen.lines.iter().any(|line| line.label == "Seed") {
         true => details,
         false => details.mark("\nSeed ").words(&document.plan.seed.to_string()).mark("\n"),
+    };
+    let details = match &document.baseline {
+        Some(baseline) => details.mark("\nBaseline ").words(&baseline_words(baseline)).mark("\n"),
+        None => details,
     };
     let details = match details.len() {
         0 => details,

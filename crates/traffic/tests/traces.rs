@@ -2,7 +2,7 @@
 //! replay.
 
 use pummel_logic::arrival::Pace;
-use pummel_logic::plan::{Arrivals, DealBy, Fills, TracePace, TraceReplay, TraceTtl};
+use pummel_logic::plan::{Arrivals, DealBy, Fills, MappedVerb, TracePace, TraceReplay, TraceTtl};
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::{Stream, StreamOwner, scramble};
 use pummel_logic::time::{Nanos, SECOND};
@@ -544,6 +544,19 @@ fn a_window_a_sample_and_passes_choose_rows() {
     assert!((1_700..2_300).contains(&shaper.counts().kept), "{}", shaper.counts().kept);
     let half = said.len() / 2;
     assert_eq!(said[..half], said[half..2 * half], "a key is kept with all its rows");
+}
+
+#[test]
+fn operations_of_the_trace_are_sent_as_others() {
+    let row = |verb, key| Row { verb, value_bytes: Some(9), ..at(0, key) };
+    let rows = [row(Verb::Get, b"a"), row(Verb::Gets, b"b"), row(Verb::Set, b"c"), row(Verb::Delete, b"d")];
+    let pair = |from, to| MappedVerb { from, to };
+    let map = vec![pair(Verb::Get, Verb::Set), pair(Verb::Gets, Verb::Get), pair(Verb::Set, Verb::Touch)];
+    let mapped = TraceReplay { map, ..replay(TracePace::Fast) };
+    let (said, _) = shaped(&mapped, 1, whole(), &rows, 1);
+    let verbs: Vec<&str> = said.iter().filter_map(|said| said.split(' ').nth(1)).collect();
+    assert_eq!(verbs, ["set", "get", "touch", "delete"], "an operation that is sent is not mapped again");
+    assert!(said[0].starts_with("0 set a 9 "), "the length is that of the row: {said:?}");
 }
 
 #[test]

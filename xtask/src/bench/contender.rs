@@ -94,7 +94,8 @@ impl Bench {
     pub fn request(&self, row: &Row) -> io::Result<PathBuf> {
         let mut tap = Tap::new()?;
         let one = Row { connections: 1, depth: 1, rate: None, ..*row };
-        let line = format!("{} --no-evidence --backend epoll --time 10s", pummel_line(&one, tap.port));
+        let line =
+            format!("{} --no-evidence --no-baseline --backend epoll --time 10s", pummel_line(&one, tap.port));
         let log = self.scratch.join("request");
         let mut client = Child::start(&self.pummel, line.split_whitespace(), self.cpu, &[], &log)?;
         let request = tap.first_request(&mut client).map_err(|error| {

@@ -42,7 +42,7 @@ pub fn measure(bench: &Bench, program: &Path, line: &Line) -> io::Result<f64> {
     let mut tap = Tap::new()?;
     let words = format!(
         "run --quiet --no-load --server 127.0.0.1:{} --threads 1 --connections 50 --mix get:1 --records {} --protocol text --no-evidence \
-         --time 10s --backend {}",
+         --no-baseline --time 10s --backend {}",
         tap.port,
         line.records,
         line.backend.name()

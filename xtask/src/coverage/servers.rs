@@ -53,7 +53,7 @@ impl Serve {
 
     /// The result of gets of this server, by a run with these words.
     pub fn result(&self, program: &Path, words: &str) -> io::Result<Value> {
-        let gets = "--no-load --records 1000 --mix get:1 --quiet --no-evidence";
+        let gets = "--no-load --records 1000 --mix get:1 --quiet --no-evidence --no-baseline";
         json_of(program, &format!("run -s {} {gets} {words}", self.address), &[0])
     }
 

@@ -155,7 +155,7 @@ fn compare(site: &Site, options: &Options, backend: Backend, wait: &str) -> io::
     pummel(
         site,
         &format!(
-            "run {target} {RECORDS} --no-load --mix get:1 --threads 1 --connections {connections} --rate {rate} \
+            "run {target} {RECORDS} --no-load --no-baseline --mix get:1 --threads 1 --connections {connections} --rate {rate} \
              --time {seconds}s --wait {wait} --backend {} {} --json {}",
             backend.name(),
             options.part.options(),

@@ -263,6 +263,9 @@ impl<'a, 'w> Collector<'a, 'w> {
             WorkerMessage::Complaint { connection, words } => self.watch.complaint(connection, &words),
             WorkerMessage::Connection { server, event } => self.watch.connection(server as usize, event),
             WorkerMessage::Gone => self.gone(),
+            WorkerMessage::Baseline(baseline) => {
+                self.measurement.baseline.get_or_insert_default().merge(&baseline);
+            }
             WorkerMessage::Phase(end) => self.phase(&end),
             WorkerMessage::Done(end) => self.done(*end),
         }

@@ -23,6 +23,7 @@ use crate::backend::Backend;
 use crate::evidence::{BARRIER_MAX, Moment};
 use crate::sys;
 use crate::worker::barrier::Readiness;
+use crate::worker::baseline::BaselineTask;
 use crate::worker::message_sender::MessageSender;
 use crate::worker::messages::{WorkerEnd, WorkerMessage};
 use crate::worker::population::{ChurnPhase, SpawnSchedule};
@@ -31,6 +32,14 @@ use crate::worker::{ClientEntry, PhaseWorker, Worker};
 
 /// Nanoseconds between the barrier of the workers and the beginning of a phase, so that no worker is late for it.
 const HEAD_START_NS: Nanos = 2 * MILLISECOND;
+
+/// Nanoseconds before the beginning of a phase that several processes have agreed on in which no round trip of the baseline is waited
+/// for any more.
+const BASELINE_OVER_NS: Nanos = 100 * MILLISECOND;
+
+/// Nanoseconds before that beginning from which on the observer looks: the round trips of all processes are over, although their clocks
+/// may differ.
+const OBSERVED_NS: Nanos = 80 * MILLISECOND;
 
 /// Most nanoseconds that a worker may be late for the beginning of a phase before the phase begins anew: longer than a
 /// busy machine lets a thread wait, so that what a user sees of the load does not depend on it.
@@ -116,7 +125,7 @@ impl PhaseRunner<'_, '_> {
         for share in &context.phases {
             self.prepare(share)?;
             let Some((ready, loaded)) = self.meet(share) else { return Ok(()) };
-            let Some(begin) = self.begin_of(share.number, ready, loaded) else { return Ok(()) };
+            let Some(begin) = self.begin_of(share, ready, loaded)? else { return Ok(()) };
             let earlier = times;
             let times_from = |begin| earlier.next(context.plan, share.number, begin, began);
             times = self.begin_in_time(share, begin, &times_from)?;
@@ -177,31 +186,70 @@ impl PhaseRunner<'_, '_> {
 
     /// Time at which a phase begins, on the monotonic clock; `None` if it does not begin. `ready` is the time since
     /// which all workers of this process are ready, and `loaded` has the records that the phase before stored.
-    fn begin_of(&self, phase: usize, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
-        let context = self.context;
+    fn begin_of(
+        &mut self,
+        share: &PhaseShare<'_>,
+        ready: Nanos,
+        loaded: Loaded,
+    ) -> io::Result<Option<Nanos>> {
+        let (context, phase) = (self.context, share.number);
+        let has_baseline = context.plan.baseline_phase() == Some(phase);
         let Some(gate) = context.gate else {
+            let ready = match has_baseline {
+                true => self.measure_baseline(share, NEVER)?,
+                false => Some(ready),
+            };
+            let Some(ready) = ready else { return Ok(None) };
             self.observe_before(phase, NEVER);
             let is_observed = context.observer.as_ref().is_some_and(|observer| observer.phases.0 == phase);
             let ready = match is_observed {
                 // Worker 0 waits for the observer, and the others wait for worker 0.
-                true => context.barrier.wait(self.worker.now(), Readiness::Ready)?,
-                false => ready,
+                true => context.barrier.wait(self.worker.now(), Readiness::Ready),
+                false => Some(ready),
             };
-            return Some(ready.saturating_add(HEAD_START_NS));
+            return Ok(ready.map(|ready| ready.saturating_add(HEAD_START_NS)));
         };
         // Worker 0 passes the gate for all, and the others wait for the result.
-        match self.number {
-            0 => {
-                let begin = gate.pass(ready, loaded);
-                if let Some(begin) = begin {
-                    // All processes are ready now, and none sends anything before the phase begins.
-                    self.observe_before(phase, begin);
-                }
-                let readiness = if begin.is_some() { Readiness::Ready } else { Readiness::Unable };
-                context.barrier.wait(begin.unwrap_or(0), readiness)
+        let mut begin = match self.number {
+            0 => gate.pass(ready, loaded),
+            _ => Some(0),
+        };
+        if has_baseline {
+            // All processes are ready now, and the phase begins late enough for the round trips of all.
+            let readiness = if begin.is_some() { Readiness::Ready } else { Readiness::Unable };
+            begin = context.barrier.wait(begin.unwrap_or(0), readiness);
+            let Some(begin) = begin else { return Ok(None) };
+            if self.measure_baseline(share, begin.saturating_sub(BASELINE_OVER_NS))?.is_none() {
+                return Ok(None);
             }
-            _ => context.barrier.wait(0, Readiness::Ready),
+            // Others make theirs still, which the servers count.
+            self.worker.await_begin(begin.saturating_sub(OBSERVED_NS))?;
         }
+        if let Some(begin) = begin.filter(|_| self.number == 0) {
+            // All processes are ready now, and none sends anything before the phase begins.
+            self.observe_before(phase, begin);
+        }
+        let readiness = if begin.is_some() { Readiness::Ready } else { Readiness::Unable };
+        Ok(context.barrier.wait(begin.unwrap_or(0), readiness))
+    }
+
+    /// Makes the round trips of the baseline before a phase, whose replies are waited for until `until` at most, and opens the
+    /// connections again that were lost in it. Returns since when all workers of this process have done so; `None` where the phase
+    /// does not begin.
+    fn measure_baseline(&mut self, share: &PhaseShare<'_>, until: Nanos) -> io::Result<Option<Nanos>> {
+        let context = self.context;
+        let own = context.plan.own_reads(share.number);
+        let worker = u64::from(context.process_share.first_worker) + self.number as u64;
+        // No client has the greatest numbers.
+        let owner = context.place_of(share.number, 0, u64::MAX - worker);
+        let task = BaselineTask { own: &own, owner, until, barrier: &context.barrier };
+        let baseline = self.worker.measure_baseline(&task)?;
+        self.worker.reporter().say(WorkerMessage::Baseline(Box::new(baseline)));
+        if share.begins_with_all_open() && self.worker.has_shut() {
+            self.idle(share);
+            self.worker.reopen(&context.barrier)?;
+        }
+        Ok(context.barrier.wait(self.worker.now(), self.worker.readiness()))
     }
 
     /// Lets the observer look before a phase, on worker 0: at the first phase all connections are open, and before the first

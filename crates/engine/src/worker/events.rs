@@ -6,7 +6,7 @@ use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::Nanos;
 use pummel_measure::trouble::{Trouble, says_full};
 
-use crate::backend::{ConnId, Event};
+use crate::backend::{Backend, ConnId, Event};
 use crate::worker::connections::ConnectionState;
 use crate::worker::population::Population;
 use crate::worker::state::{CloseCause, Loss, WorkerState};
@@ -89,6 +89,22 @@ pub fn handle<C: Codec>(
             None => population.handle_opened(state, slot, at),
         },
         Event::Closed(reason) => population.handle_closed(state, slot, reason, now),
+    }
+}
+
+/// Handles what the events of connections have left behind, and what the backend knows beside them.
+#[inline]
+pub fn handle_others<C: Codec, B: Backend>(
+    state: &mut WorkerState<C>,
+    population: &mut Population,
+    backend: &mut B,
+) {
+    backend.handshakes(&mut |handshake| state.reporter.shook_hands(handshake));
+    state.close_broken(backend);
+    population.redial(state, backend);
+    state.send_handshakes(backend);
+    if state.reporter.has_stamps_to_handle() {
+        state.reporter.handle_stamps(backend);
     }
 }
 

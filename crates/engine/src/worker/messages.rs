@@ -7,6 +7,7 @@ use pummel_logic::time::Nanos;
 use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_logic::workload::window::Finding;
 use pummel_measure::audit::AuditCounts;
+use pummel_measure::baseline::Baseline;
 use pummel_measure::connections::Connections;
 use pummel_measure::events::{ConnectionEvent, Departure, Row};
 use pummel_measure::failed_keys::FailedKeys;
@@ -62,6 +63,8 @@ pub enum WorkerMessage {
         /// Requests that ended since the last message of this kind.
         ended: u64,
     },
+    /// Round trips that the worker made one at a time before the measured phase.
+    Baseline(Box<Baseline>),
     /// A phase is over for a worker.
     Phase(Box<PhaseEnd>),
     /// Requests of the measured phase.

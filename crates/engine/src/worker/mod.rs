@@ -5,6 +5,7 @@
 //! them are sent.
 
 pub(crate) mod barrier;
+pub(crate) mod baseline;
 mod churn_account;
 mod connecting;
 mod connections;
@@ -37,13 +38,15 @@ use pummel_logic::plan::Transport;
 use pummel_logic::protocol::Codec;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::workload::request::RequestMaker;
+use pummel_measure::baseline::Baseline;
 use pummel_measure::phase_ends::PhaseOutcome;
 
 use crate::backend::{Backend, Close};
 use crate::worker::barrier::{Barrier, Readiness};
+use crate::worker::baseline::{BaselineTask, RoundTripMaker};
 use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
-use crate::worker::events::handle;
+use crate::worker::events::{handle, handle_others};
 use crate::worker::expiry::{finds_late, give_up_late};
 use crate::worker::external_inputs::{ExternalInputs, count_held_back, end_waiting};
 use crate::worker::population::{ChurnLimits, ChurnPhase, Population};
@@ -129,6 +132,12 @@ pub trait PhaseWorker {
     /// # Panics
     /// Panics when clients do not come and go in this run.
     fn begin_churn(&mut self, churn_phase: ChurnPhase);
+
+    /// Makes round trips one at a time on connections that are open, while no client has anything to do.
+    ///
+    /// # Errors
+    /// Returns the error of the backend when the kernel refuses to wait. What a server does is no error here.
+    fn measure_baseline(&mut self, task: &BaselineTask<'_>) -> io::Result<Baseline>;
 
     /// Waits for the beginning of a phase, for which every client must have its assignment. Events of connections are
     /// handled meanwhile. Returns the time at which the wait was over, `begin` or later.
@@ -351,13 +360,7 @@ fn take_events<C: Codec, B: Backend>(
         seen();
         handle(state, population, conn, event, now);
     });
-    backend.handshakes(&mut |handshake| state.reporter.shook_hands(handshake));
-    state.close_broken(backend);
-    population.redial(state, backend);
-    state.send_handshakes(backend);
-    if state.reporter.has_stamps_to_handle() {
-        state.reporter.handle_stamps(backend);
-    }
+    handle_others(state, population, backend);
 }
 
 /// Reads all bytes that have arrived. One call of the backend handles a limited number of connections and bytes, and
@@ -434,6 +437,11 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
 
     fn begin_churn(&mut self, churn_phase: ChurnPhase) {
         self.population.begin_churn(&mut self.state, churn_phase, &mut self.backend);
+    }
+
+    fn measure_baseline(&mut self, task: &BaselineTask<'_>) -> io::Result<Baseline> {
+        let Worker { backend, population, state, .. } = self;
+        RoundTripMaker { backend, population, state }.make(task)
     }
 
     fn await_begin(&mut self, begin: Nanos) -> io::Result<Nanos> {

@@ -295,6 +295,7 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
             depth: Depth::Limit(draws.one_of(&[1, 1, 3, 8])),
             ..Group::default()
         }],
+        baseline: !Draws::new(seed, 500).once_in(4),
         ..Plan::default()
     };
     if has(Feature::Handshake) {

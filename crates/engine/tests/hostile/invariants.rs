@@ -1,6 +1,7 @@
 //! The invariants of every run, whatever its servers did, in one function.
 
 use pummel_logic::dist::Dist;
+use pummel_logic::plan::baseline::{KIND_MAX_NS, ROUND_TRIPS};
 use pummel_logic::plan::{Depth, EventKind, Plan, Protocol, Route, Transport, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
@@ -72,6 +73,12 @@ pub fn limits(plan: &Plan, trace_rows: u64, is_total: bool) -> Limits {
             None => requests * (plan.timeout_ns + retry_ns + RETRY_MAX_NS) + patience_ns + drain_ns,
         };
         limits.turns += 40 * requests;
+    }
+    if plan.baseline_phase().is_some() {
+        // Each server may fail in each kind, and its connection is opened again.
+        let kinds = 2 * plan.lanes().max(plan.servers.len()) as u64;
+        limits.time_ns += kinds * (KIND_MAX_NS + 2 * plan.timeout_ns + RETRY_MAX_NS);
+        limits.turns += kinds * 10 * ROUND_TRIPS;
     }
     // Clients that come at a rate, or whose requests are due at one, wake the worker as often while nothing is answered.
     limits.turns += limits.time_ns / if is_total { MILLISECOND / 10 } else { 10 * MILLISECOND };

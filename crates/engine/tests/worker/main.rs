@@ -6,6 +6,7 @@ mod forward;
 
 mod accounts;
 mod audit;
+mod baseline;
 mod beginnings;
 mod changing;
 mod churning;

@@ -14,10 +14,8 @@ use crate::setup::{Outcome, measuring, mix, plan, requests, run, time};
 
 /// Four clients that ask these commands in RESP2 or RESP3, with equal weights.
 fn asking(protocol: Protocol, texts: &[&str], depth: u32) -> Plan {
-    let name = |(number, text): (usize, &&str)| Command {
-        name: format!("own-{number}"),
-        template: (*text).to_owned(),
-    };
+    let name =
+        |(number, text): (usize, &&str)| Command { name: format!("own-{number}"), ..Command::unnamed(text) };
     let verbs: Vec<(Verb, f64)> =
         (0..texts.len()).filter_map(Verb::of_command).map(|verb| (verb, 1.0)).collect();
     let mut plan = Plan {

@@ -360,7 +360,7 @@ impl<'a> DistributedRun<'a> {
             return self.stop();
         }
         let Some(phase) = self.plan.phases.get(number as usize) else { return };
-        let at = clock::now() + self.lead_ns();
+        let at = clock::now() + self.lead_ns() + self.plan.baseline_ns(number as usize);
         for member in self.members.iter_mut().filter(|member| member.is_here()) {
             member.begin_phase(number, at);
         }

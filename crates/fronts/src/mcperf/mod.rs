@@ -355,6 +355,7 @@ impl OptionValues {
             retry: None,
             failed_keys: false,
             evidence: self.evidence,
+            baseline: false,
             probe: false,
             server_stats_ns: None,
             server_stats_at: Vec::new(),

@@ -353,6 +353,7 @@ fn plan(options: &Options, machine: &Machine<'_>, servers: Vec<String>, config: 
         failed_keys: false,
         verify: 0.0,
         evidence: !options.no_evidence,
+        baseline: false,
         probe: false,
         server_stats_ns: None,
         server_stats_at: Vec::new(),

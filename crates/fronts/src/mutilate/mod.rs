@@ -270,6 +270,7 @@ fn plan(
         failed_keys: false,
         verify: 0.0,
         evidence: !options.no_evidence,
+        baseline: false,
         probe: false,
         server_stats_ns: None,
         server_stats_at: Vec::new(),

@@ -649,6 +649,7 @@ fn base(
         data: Data::default(),
         allow_partial_load: false,
         evidence: !engine.no_evidence,
+        baseline: !engine.no_baseline,
         probe: engine.probe,
         anonymous: engine.anonymous,
         fail_on: Vec::new(),

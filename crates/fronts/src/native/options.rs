@@ -683,6 +683,10 @@ pub struct EngineArgs {
     /// Do not ask the servers for their statistics before and after the measurement, and do not read the kernel's counters
     #[arg(long)]
     pub no_evidence: bool,
+    /// Make no round trips one at a time before the measurement: at most 100 empty requests and 100 reads of the mix on one
+    /// connection of each thread to each server, in at most 50 ms each
+    #[arg(long)]
+    pub no_baseline: bool,
     /// After each measurement, make the same operations for 0.5 s or a little longer with one request in flight and with ten, which
     /// tells a server with a queue from one that has time. One server, no agents
     #[arg(long, conflicts_with = "no_evidence")]

@@ -98,6 +98,7 @@ fn defaults() -> Plan {
         },
         allow_partial_load: false,
         evidence: true,
+        baseline: true,
         probe: false,
         server_stats_ns: None,
         server_stats_at: Vec::new(),
@@ -136,7 +137,8 @@ fn defaults() -> Plan {
 fn a_plan_of_which_nothing_is_said_is_that_of_a_run_without_options() {
     let run = defaults();
     let (servers, groups, phases) = (run.servers.clone(), run.groups.clone(), run.phases.clone());
-    assert_eq!(Plan { servers, groups, phases, seed: run.seed, ..Plan::default() }, run);
+    // A baseline is part of a run, and of no plan that is put together from parts.
+    assert_eq!(Plan { servers, groups, phases, seed: run.seed, baseline: true, ..Plan::default() }, run);
     assert_eq!(vec![Group { clients: 50, ..Group::default() }], run.groups);
     let measured = run.phases.last().map(|phase| &phase.work);
     assert_eq!(measured, Some(&Work::Mix(Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]))));
@@ -723,6 +725,20 @@ fn an_error_names_the_option_that_was_given_and_not_another_that_decides_the_sam
         (
             "--trace t --trace-amplify 0",
             "'0' for '--trace-amplify': expected 1 to 1000 requests for each row",
+        ),
+        (
+            "--trace t --trace-map get",
+            "expected an operation of the trace and the one that is sent, such as get=set",
+        ),
+        ("--trace t --trace-map get=sett", "'sett' is no operation of a trace"),
+        ("--trace t --trace-map get=gat", "'gat' is no operation of a trace"),
+        (
+            "--trace t --trace-map get=set,get=gets",
+            "'get=gets' for '--trace-map': expected each operation of the trace once",
+        ),
+        (
+            "--trace t --trace-map get=cas --protocol resp2",
+            "'get=cas' for '--trace-map': expected an operation that resp2 has",
         ),
         ("--trace t --trace-amplify 2000", "'2000' for '--trace-amplify'"),
         ("--trace t --trace-sample 0", "'0' for '--trace-sample': expected a share above 0 and at most 1"),

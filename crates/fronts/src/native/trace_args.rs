@@ -1,7 +1,7 @@
 //! The options of a replay, as the words of the user.
 
 use clap::{Args, ValueEnum};
-use pummel_logic::plan::{Stop, TracePace};
+use pummel_logic::plan::{MappedVerb, Stop, TRACE_VERBS, TracePace};
 use pummel_logic::time::Nanos;
 use pummel_traffic::trace::Format;
 use pummel_traffic::trace::format::FORMATS;
@@ -31,6 +31,9 @@ pub struct TraceArgs {
     /// What decides which client sends the request of a row. Default: client if rows name one, else key
     #[arg(long, value_name = "BY", requires = "trace", value_enum)]
     pub trace_by: Option<DealByName>,
+    /// Send other operations than those of the trace, such as get=set,gets=get
+    #[arg(long, value_name = "FROM=TO,...", requires = "trace", value_delimiter = ',', value_parser = mapped_verb)]
+    pub trace_map: Vec<MappedVerb>,
     /// What happens to times to live. Default: scale
     #[arg(long, value_name = "RULE", requires = "trace", value_enum)]
     pub trace_ttl: Option<TraceTtlName>,
@@ -125,6 +128,22 @@ fn format(text: &str) -> Result<String, String> {
             Err(format!("expected {expected}{near}"))
         }
     }
+}
+
+/// An operation of the trace, and the one that is sent in its place.
+fn mapped_verb(text: &str) -> Result<MappedVerb, String> {
+    let names = || TRACE_VERBS.iter().map(|verb| verb.name());
+    let Some((from, to)) = text.split_once('=') else {
+        return Err("expected an operation of the trace and the one that is sent, such as get=set".to_owned());
+    };
+    let verb = |name: &str| {
+        let found = TRACE_VERBS.into_iter().find(|verb| verb.name() == name);
+        let all = || names().collect::<Vec<&str>>().join(", ");
+        found.ok_or_else(|| {
+            format!("'{name}' is no operation of a trace, which are {}{}", all(), hint(name, names()))
+        })
+    };
+    Ok(MappedVerb { from: verb(from)?, to: verb(to)? })
 }
 
 fn bytes(text: &str) -> Result<UnreadDist, ValueError> {

@@ -191,6 +191,7 @@ impl Typed<RunArgs> {
                 DealByName::Key => DealBy::Key,
                 DealByName::Row => DealBy::Row,
             }),
+            map: args.trace_map.clone(),
             ttl: match args.trace_ttl {
                 None | Some(TraceTtlName::Scale) => TraceTtl::Scale,
                 Some(TraceTtlName::Keep) => TraceTtl::Keep,

@@ -9,7 +9,7 @@ use crate::protocol::Verb;
 use crate::time::SECOND;
 
 impl Default for Plan {
-    /// A Plan in memcached's text protocol, with a timeout and intervals of a second. The Plan cannot be run before
+    /// A Plan in memcached's text protocol, with a timeout and intervals of a second, and without a baseline. The Plan cannot be run before
     /// servers, groups and phases are added.
     fn default() -> Plan {
         Plan {
@@ -38,6 +38,7 @@ impl Default for Plan {
             data: Data::default(),
             allow_partial_load: false,
             evidence: true,
+            baseline: false,
             probe: false,
             server_stats_ns: None,
             server_stats_at: Vec::new(),

@@ -8,6 +8,7 @@ mod adaptive;
 pub mod address;
 mod arrivals;
 mod as_text;
+pub mod baseline;
 mod bucket_shares;
 mod changes;
 pub mod cluster;
@@ -64,7 +65,9 @@ pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, With
 pub use self::rank_shares::{RankCount, RankShare, RankShares};
 pub use self::retry::{RETRY_FOR_NS, Retry, RetryKind};
 pub use self::slot_range::SlotRange;
-pub use self::trace::{DealBy, Fills, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond};
+pub use self::trace::{
+    DealBy, Fills, MappedVerb, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond,
+};
 pub use self::unfed::Unfed;
 pub use self::window::{Lengths, Pool, Replication, Window};
 use crate::dist::Dist;
@@ -147,6 +150,9 @@ pub struct Plan {
     /// Whether servers are asked for their statistics, and the machine is read, before and after the measured phases.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub evidence: bool,
+    /// Whether round trips are made one at a time before the measured phase, which show what a request takes alone.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub baseline: bool,
     /// Whether the operations of the run are made once more after it, one at a time and ten at a time, so that a queue at the
     /// server is distinguished from a server that has time.
     #[serde(default, skip_serializing_if = "is_default")]

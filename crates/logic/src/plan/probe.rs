@@ -22,6 +22,7 @@ pub fn half_of(plan: &ValidPlan, in_flight: u32, service_ns: Nanos) -> Option<Va
     let time_ns = service_ns.saturating_mul(REQUESTS).clamp(HALF_NS.0, HALF_NS.1);
     let stop = Stop { time_ns: Some(time_ns), requests: None };
     let mut half = Plan {
+        baseline: false,
         probe: false,
         evidence: false,
         server_stats_ns: None,

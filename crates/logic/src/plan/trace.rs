@@ -26,6 +26,9 @@ pub struct TraceReplay {
     /// The rule that decides which client sends a row; absent: `client` if rows name their clients, else `key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<DealBy>,
+    /// Operations that are sent in place of those of the trace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub map: Vec<MappedVerb>,
     /// The treatment of times to live.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ttl: TraceTtl,
@@ -68,6 +71,11 @@ pub struct TraceReplay {
 }
 
 impl TraceReplay {
+    /// The operation that is sent for a row of the trace with this one.
+    pub fn mapped(&self, verb: Verb) -> Verb {
+        self.map.iter().find(|mapped| mapped.from == verb).map_or(verb, |mapped| mapped.to)
+    }
+
     /// The replay of all rows of these files, once, with nothing changed; values are cut to `value_max_bytes`.
     pub fn of(paths: Vec<String>, pace: TracePace, value_max_bytes: u32) -> TraceReplay {
         TraceReplay {
@@ -80,6 +88,17 @@ impl TraceReplay {
             ..TraceReplay::default()
         }
     }
+}
+
+/// An operation of a trace, and the one that is sent in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct MappedVerb {
+    /// The operation of the rows.
+    pub from: Verb,
+    /// The operation that is sent.
+    pub to: Verb,
 }
 
 /// The operations that rows of traces have.

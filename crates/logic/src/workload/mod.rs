@@ -10,6 +10,7 @@ pub mod distinct;
 pub(crate) mod events;
 pub mod hash;
 pub mod key;
+pub mod lone_reads;
 pub mod mix;
 mod mix_task;
 mod own_stores;

@@ -231,7 +231,7 @@ impl RequestMaker {
     }
 
     /// The records that requests are drawn from. Where slots decide on the node of a key, the keys of a request have one hash tag.
-    fn drawn_records(&self) -> DrawnRecords {
+    pub(super) fn drawn_records(&self) -> DrawnRecords {
         let together = self.records.keys.tag().filter(|_| self.routing.router.deals_slots());
         let at_once = self.commands.iter().map(Template::records).max().unwrap_or(1);
         DrawnRecords { count: self.records.count(), together, at_once }
@@ -561,6 +561,23 @@ impl RequestMaker {
         let key = self.records.keys.key(index, &mut self.buffer.key);
         self.buffer.list.bytes.extend_from_slice(key);
         self.buffer.list.ends.push(self.buffer.list.bytes.len() as u32);
+    }
+
+    /// The keys that were added, end to end, and their ends.
+    pub(super) fn added_keys(&self) -> (&[u8], &[u32]) {
+        (&self.buffer.list.bytes, &self.buffer.list.ends)
+    }
+
+    /// Whether the server of `lane` has the record with this index.
+    pub(super) fn lies_on(&mut self, lane: Lane, index: u64) -> bool {
+        if !self.routing.owns_keys() {
+            return true;
+        }
+        let place = self.place_of(0, index);
+        match self.cluster() {
+            Some(view) => view.owner_of(place) == Some(lane),
+            None => place == lane,
+        }
     }
 
     /// A read of one key.

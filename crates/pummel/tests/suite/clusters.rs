@@ -53,7 +53,7 @@ fn survives_paced(
     for at_s in MOMENTS_S {
         let cluster = Serve::start(&format!("--cluster 3 {} {serve}", fault(at_s)));
         let words = format!(
-            "run --cluster -s {} --protocol resp2 -c 4 {words} {} --arrivals constant --timeout 15s --quiet",
+            "run --cluster -s {} --no-baseline --protocol resp2 -c 4 {words} {} --arrivals constant --timeout 15s --quiet",
             cluster.name,
             pace(2 * at_s)
         );

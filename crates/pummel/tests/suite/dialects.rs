@@ -19,7 +19,7 @@ const RESP_OPS: &str = "get:4,gat:1,set:2,add:1,replace:1,append:1,incr:1,decr:1
 #[track_caller]
 fn verified(server: &str, protocol: &str, depth: u32, options: &str) -> Json {
     let words = format!(
-        "run -s {server} --no-evidence --protocol {protocol} -n 10k -c 10 -T 2 -d {depth} --records 2000 --verify 1 \
+        "run -s {server} --no-evidence --no-baseline --protocol {protocol} -n 10k -c 10 -T 2 -d {depth} --records 2000 --verify 1 \
          --ttl 1000 -v {options}"
     );
     let ended = pummel(&words).expect(0);
@@ -75,7 +75,8 @@ fn every_dialect_of_memcached_is_counted_behind_tls_too() {
 /// The screen of a run that asks for no evidence, flat, and its result.
 #[track_caller]
 fn told(server: &str, protocol: &str, words: &str, status: i32) -> (String, Json) {
-    let words = format!("run -s {server} --no-evidence --protocol {protocol} -c 4 -n 400 {words}");
+    let words =
+        format!("run -s {server} --no-evidence --no-baseline --protocol {protocol} -c 4 -n 400 {words}");
     let ended = pummel(&words).expect(status);
     (flat(&ended.text), ended.json())
 }
@@ -270,8 +271,10 @@ fn each_key_is_on_the_redis_server_that_has_its_slot() {
 #[test]
 fn a_multi_get_is_one_mget() {
     let server = Redis::start(&[]);
-    let words =
-        format!("run -s {} --protocol resp3 --multiget 10 --mix get:1 --verify 1 -n 2000 -v", server.name());
+    let words = format!(
+        "run -s {} --no-baseline --protocol resp3 --multiget 10 --mix get:1 --verify 1 -n 2000 -v",
+        server.name()
+    );
     let result = pummel(&words).expect(0).json();
     assert_eq!(server.counted().get("mget"), Some(&2_000));
     assert_eq!((result.count("ops/get/keys"), result.count("verify/checked")), (20_000, 20_000));
@@ -362,7 +365,8 @@ fn a_command_stands_beside_others_and_finds_what_loading_stored() {
 #[test]
 fn commands_are_operations_of_their_own_with_hits_where_replies_tell_them() {
     let server = Redis::start(&[]);
-    let words = format!("run -s {} --protocol resp3 --records 100 -c 50 -d 4 -v", server.name());
+    let words =
+        format!("run -s {} --no-baseline --protocol resp3 --records 100 -c 50 -d 4 -v", server.name());
     let run = |more: &[&str]| {
         let words = words.split_whitespace().chain(more.iter().copied()).collect::<Vec<_>>();
         Running::start_words(&words).end().expect(0)

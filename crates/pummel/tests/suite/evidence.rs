@@ -922,6 +922,43 @@ fn a_probe_tells_a_server_with_one_queue_from_one_that_has_time() {
     assert!(refused("--agents 127.0.0.1:3").contains("expected no agents"));
 }
 
+#[test]
+fn round_trips_are_made_one_at_a_time_before_a_run_and_are_in_none_of_its_counts() {
+    let held = Serve::start("--service-time 2ms --wait auto");
+    let (cached, redis) = (Memcached::start(), Redis::start(&[]));
+    let reading = |name: &str, protocol: &str, records: u64| {
+        let words = format!(
+            "run -s {name} --protocol {protocol} --records {records} --mix get:9,set:1 -c 4 -T 2 -n 400 -v"
+        );
+        let ended = pummel(&words).expect(0);
+        let text = in_one_line(&ended.text);
+        assert!(text.contains("Baseline an empty round trip takes "), "{text}");
+        assert!(text.contains("; a read of the run alone "), "{text}");
+        let result = ended.json();
+        let of_run = result.count("whole_run/ops/get/requests") + result.count("whole_run/ops/set/requests");
+        assert_eq!(of_run, 400 + records, "the load and the run, and nothing else");
+        result
+    };
+    for protocol in ["text", "meta", "binary"] {
+        let before = cached.connect().stats().get("cmd_get");
+        let result = reading(&cached.name, protocol, 100);
+        let gets = cached.connect().stats().get("cmd_get") - before;
+        let alone = result.count("baseline/own/requests");
+        assert_eq!(gets, result.count("whole_run/ops/get/requests") + alone, "{protocol}");
+        assert!((1..=200).contains(&alone), "two threads made them: {alone}");
+    }
+    for protocol in ["resp2", "resp3"] {
+        assert!(reading(&redis.name(), protocol, 100).count("baseline/empty/requests") > 10, "{protocol}");
+    }
+    let slow = reading(&held.name, "text", 10);
+    for kind in ["empty", "own"] {
+        let p50_us = slow.number(&format!("baseline/{kind}/times_us/p50"));
+        assert!(p50_us >= 2_000.0, "the server holds each reply for so long: {p50_us} us");
+    }
+    let without = format!("run -s {} -n 100 --records 10 --no-baseline -v", cached.name);
+    assert!(pummel(&without).expect(0).json().0.get("baseline").is_none());
+}
+
 /// The report in one line and the result of a run that loads nothing and reads keys of 21 bytes with the prefix `z:`.
 #[track_caller]
 fn unloaded(server: &str, words: &str) -> (String, Json) {

@@ -90,7 +90,7 @@ const FAULTS: [(&str, Option<&str>, Option<&str>); 6] = [
 #[test]
 fn a_fault_in_the_middle_of_a_run_is_counted_and_named() {
     // Short replies, because slow bytes are slower on a busy machine.
-    let words = "-t 1s --records 50 --value-size 24 --allow-partial-load";
+    let words = "-t 1s --no-baseline --records 50 --value-size 24 --allow-partial-load";
     for (fault, alone, reconnecting) in FAULTS {
         let runs = MODES.map(|mode| {
             let expected = if reconnects(mode) { reconnecting } else { alone };

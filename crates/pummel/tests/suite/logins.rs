@@ -26,7 +26,7 @@ impl Passwords {
     fn run(&self, server: &str, protocol: &str, user: &str, password: &str) -> Ended {
         let file = self.file(password);
         pummel(&format!(
-            "run -s {server} --protocol {protocol} -n 5000 -c 5 -d 4 --records 500 --verify --quiet --mix get:3,set:1 \
+            "run -s {server} --protocol {protocol} --no-baseline -n 5000 -c 5 -d 4 --records 500 --verify --quiet --mix get:3,set:1 \
              --user {user} --password-file {file}"
         ))
     }

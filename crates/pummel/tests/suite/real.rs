@@ -37,7 +37,7 @@ fn the_whole_run_is_what_the_server_counted() {
     {
         let before = second.stats();
         let ended = pummel(&format!(
-            "run --no-evidence -s {name} -n 30k -c 10 -T {threads} -d {depth} --multiget {multiget} --mix {EVERY_OP} --ttl 600 \
+            "run --no-evidence --no-baseline -s {name} -n 30k -c 10 -T {threads} -d {depth} --multiget {multiget} --mix {EVERY_OP} --ttl 600 \
              --verify --warmup 100ms --backend {backend}"
         ))
         .expect(0);
@@ -62,7 +62,7 @@ fn the_whole_run_is_what_the_server_counted_also_by_time_and_in_open_loop() {
     for (backend, pace) in backends().iter().flat_map(|backend| paces.map(|pace| (backend, pace))) {
         let before = second.stats();
         let ended = pummel(&format!(
-            "run --no-evidence -s {name} -t 1s {pace} --mix {EVERY_OP} --warmup 200ms --backend {backend}"
+            "run --no-evidence --no-baseline -s {name} -t 1s {pace} --mix {EVERY_OP} --warmup 200ms --backend {backend}"
         ))
         .expect(0);
         let after = second.stats();
@@ -79,7 +79,8 @@ fn a_server_that_is_full_is_said_to_be() {
     let reasons: Vec<String> = (0..ATTEMPTS)
         .map(|_| {
             let server = Memcached::start_for(60);
-            let words = format!("run --no-evidence -s {} -t 300ms -c 200 --no-load", server.name);
+            let words =
+                format!("run --no-evidence --no-baseline -s {} -t 300ms -c 200 --no-load", server.name);
             let ended = pummel(&words).expect(1);
             assert_eq!(ended.json().text("status"), "partial");
             ended.json().text("reason").to_owned()
@@ -198,7 +199,7 @@ fn what_is_unfinished_is_all_that_the_server_may_have_counted_besides() {
         let mut second = server.connect();
         let before = second.stats();
         let words = format!(
-            "run --no-evidence -s {} {time} -c 4 -d 4 --interval 200ms --mix get:1,set:1",
+            "run --no-evidence --no-baseline -s {} {time} -c 4 -d 4 --interval 200ms --mix get:1,set:1",
             server.name
         );
         let mut running = Running::start(&words);
@@ -229,7 +230,7 @@ fn requests_without_reply_are_what_the_server_counted() {
     let mut second = server.connect();
     let before = second.stats();
     let words = format!(
-        "run --no-evidence -s {} -n 20k -c 4 -T 2 -d 8 --noreply --mix set:2,append:1,incr:1,delete:1,touch:1",
+        "run --no-evidence --no-baseline -s {} -n 20k -c 4 -T 2 -d 8 --noreply --mix set:2,append:1,incr:1,delete:1,touch:1",
         server.name
     );
     let result = pummel(&words).expect(0).json();
@@ -293,7 +294,7 @@ fn every_corrupted_value_is_found_and_none_else() {
         damaged.insert(key.as_str());
     }
     let words = format!(
-        "run --no-evidence -s {name} --no-load --records 2000 --verify 1 --mix get:1 --popularity sequential -n 2000 -v"
+        "run --no-evidence --no-baseline -s {name} --no-load --records 2000 --verify 1 --mix get:1 --popularity sequential -n 2000 -v"
     );
     let ended = pummel(&words).expect(3);
     let result = ended.json();
@@ -322,7 +323,7 @@ fn pummel_load(words: &str) {
 fn a_million_requests_of_every_op_find_nothing_wrong_with_a_healthy_server() {
     let server = Memcached::start();
     let words = format!(
-        "run --no-evidence -s {} -n 1m -T 8 -c 64 -d 8 --records 2000 --verify 1 --mix {EVERY_OP} --value-size uniform:8,400 \
+        "run --no-evidence --no-baseline -s {} -n 1m -T 8 -c 64 -d 8 --records 2000 --verify 1 --mix {EVERY_OP} --value-size uniform:8,400 \
          --popularity zipf:0.99",
         server.name
     );
@@ -339,7 +340,7 @@ fn an_older_value_of_the_same_client_is_stale() {
     let server = Memcached::start();
     let (ended, ()) = in_the_midst(Duration::from_secs(3), |time| {
         let words = format!(
-            "run --no-evidence -s {} --records 1 -c 1 --mix get:1,set:1 --verify 1 {time} --interval 100ms",
+            "run --no-evidence --no-baseline -s {} --records 1 -c 1 --mix get:1,set:1 --verify 1 {time} --interval 100ms",
             server.name
         );
         let mut running = Running::start(&words);
@@ -376,7 +377,7 @@ fn a_unix_socket_and_ipv6_are_servers_like_others() {
         let mut second = server.connect();
         let before = second.stats();
         let ended = pummel(&format!(
-            "run --no-evidence -s {} -n 5k -c 4 -d 4 --verify --clock kernel --backend {backend}",
+            "run --no-evidence --no-baseline -s {} -n 5k -c 4 -d 4 --verify --clock kernel --backend {backend}",
             server.name
         ))
         .expect(0);
@@ -408,8 +409,9 @@ fn two_servers_share_the_clients_evenly_and_have_all_records_each() {
     for (words, environment) in given {
         let mut talks = servers.each_ref().map(Memcached::connect);
         let before = talks.each_mut().map(Talk::stats);
-        let words =
-            format!("run --no-evidence {words} -n 10k -c 10 -T 2 --records 1000 --mix get:1 --seed 5");
+        let words = format!(
+            "run --no-evidence --no-baseline {words} -n 10k -c 10 -T 2 --records 1000 --mix get:1 --seed 5"
+        );
         let result = Running::start_with(&words, environment).end().expect(0).json();
         let after = talks.each_mut().map(Talk::stats);
         let by = |server: usize, name: &str| between(&before[server], &after[server], name);
@@ -444,7 +446,7 @@ fn all_reports_of_a_run_say_the_same() {
     let server = Memcached::start();
     for words in LOOKED_AT {
         let ended = pummel(&format!(
-            "run --no-evidence -s {} {words} --interval 250ms --samples samples --csv table --hdr log -v",
+            "run --no-evidence --no-baseline -s {} {words} --interval 250ms --samples samples --csv table --hdr log -v",
             server.name
         ))
         .expect(0);
@@ -736,7 +738,7 @@ fn a_server_without_cas_uniques_makes_errors_of_reads_before_a_cas_and_ends_noth
     let server = Memcached::start_without_cas();
     for protocol in ["binary", "text", "meta"] {
         let words = format!(
-            "run --no-evidence -s {} --protocol {protocol} -n 1000 -c 2 -d 4 --records 50 --mix cas:1,get:2 --seed 1 -v",
+            "run --no-evidence --no-baseline -s {} --protocol {protocol} -n 1000 -c 2 -d 4 --records 50 --mix cas:1,get:2 --seed 1 -v",
             server.name
         );
         let ended = pummel(&words).expect(0);

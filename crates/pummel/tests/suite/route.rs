@@ -53,7 +53,7 @@ fn with_other_routes_every_record_is_on_every_server() {
     for (route, connections) in [("all", 4), ("roundrobin", 12)] {
         let (servers, names) = three();
         let words = format!(
-            "run -s {names} --route {route} --records 1000 -c 4 -n 3k --mix get:1 --verify 1 --quiet"
+            "run -s {names} --no-baseline --route {route} --records 1000 -c 4 -n 3k --mix get:1 --verify 1 --quiet"
         );
         let result = pummel(&words).expect(0).json();
         assert_eq!(result.count("connections/open"), connections, "{route}");
@@ -75,7 +75,7 @@ fn reads_that_servers_share_are_verified_and_counted_once() {
         for depth in [1, 16] {
             let (servers, names) = three();
             let words = format!(
-                "run -s {names} --route {route} --records 2000 -c 4 -d {depth} -T 2 -n 5k --multiget 10 --verify 1 \
+                "run -s {names} --no-baseline --route {route} --records 2000 -c 4 -d {depth} -T 2 -n 5k --multiget 10 --verify 1 \
                  --mix get:8,set:2,delete:1 --read-through --quiet"
             );
             let ended = pummel(&words).expect(0);
@@ -96,7 +96,7 @@ fn a_server_that_ends_leaves_the_others_their_load() {
     let (ended, servers) = in_the_midst(Duration::from_secs(2), |time| {
         let (mut servers, names) = three();
         let words = format!(
-            "run -s {names} --route ketama --records 1000 -c 4 --rate 2k {time} --interval 200ms --mix get:1"
+            "run -s {names} --no-baseline --route ketama --records 1000 -c 4 --rate 2k {time} --interval 200ms --mix get:1"
         );
         let mut running = Running::start(&words);
         running.wait_for_progress();

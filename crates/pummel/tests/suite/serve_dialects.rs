@@ -19,7 +19,8 @@ const RESP_OPS: &str = "get:4,gat:1,set:2,add:1,replace:1,append:1,incr:1,decr:1
 
 /// A verified run that ended well.
 fn verified(server: &str, protocol: &str, more: &str) -> Ended {
-    let words = format!("run -s {server} --protocol {protocol} -n 10k -c 10 --verify 1 --quiet {more}");
+    let words =
+        format!("run -s {server} --protocol {protocol} --no-baseline -n 10k -c 10 --verify 1 --quiet {more}");
     let ended = pummel(&words).expect(0);
     let result = ended.json();
     assert!(result.count("verify/checked") > 2_000, "{protocol} {more}");

@@ -24,7 +24,8 @@ impl Secured {
     fn run(&self, options: &str) -> (Ended, u64) {
         let seen = || self.memcached.connect().stats().get("cmd_set");
         let before = seen();
-        let words = format!("run -s {} -n 20000 -c 8 -d 4 --records 1000 --verify -v --tls", self.name);
+        let words =
+            format!("run -s {} -n 20000 -c 8 -d 4 --no-baseline --records 1000 --verify -v --tls", self.name);
         (pummel(&format!("{words} {options}")), seen() - before)
     }
 }

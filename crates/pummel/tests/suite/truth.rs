@@ -29,8 +29,10 @@ fn known(result: &Json, path: &str) -> Result<f64, String> {
 /// Complains unless p50 and p99 of the service time are within 1 % or 100 us of what the server says it took.
 fn compare_service(service_time: &str, pace: &str) -> Result<(), String> {
     let server = Serve::start(&format!("--service-time {service_time}"));
-    let words =
-        format!("run -s {} {pace} --mix get:1 --records 100 --value-size 100 --timeout 10s", server.name);
+    let words = format!(
+        "run -s {} --no-baseline {pace} --mix get:1 --records 100 --value-size 100 --timeout 10s",
+        server.name
+    );
     let result = pummel(&words).expect(0).json();
     let held = server.truth().held_us("get");
     // The server answered more than was read, where the drain was over before.
@@ -73,7 +75,7 @@ fn a_wait_for_a_connection_is_in_the_response_and_not_in_the_service_time() {
     // are behind, which is 2 s of work.
     let server = Serve::start("--service-time 5ms");
     let words = format!(
-        "run -s {} -t 2s -c 4 --rate 1600 --arrivals constant --mix get:1 --records 100",
+        "run -s {} --no-baseline -t 2s -c 4 --rate 1600 --arrivals constant --mix get:1 --records 100",
         server.name
     );
     in_some_quiet_moment(|| {
@@ -100,7 +102,7 @@ fn a_paused_client_shows_lag_and_reaction_and_accuses_itself() {
     in_some_quiet_moment(|| {
         let server = Serve::start("--service-time 5ms");
         let words = format!(
-            "run -s {} -t 3s --rate 2k -c 100 --timeout 5s --interval 500ms --mix get:1 --records 100",
+            "run -s {} --no-baseline -t 3s --rate 2k -c 100 --timeout 5s --interval 500ms --mix get:1 --records 100",
             server.name
         );
         let mut running = Running::start(&words);
@@ -141,7 +143,7 @@ fn replies_that_lay_unread_while_the_client_stood_still_are_no_timeouts_however_
     let server = Serve::start("--service-time 5ms");
     for options in ["--backend epoll", "--backend epoll --wait block", "--wait block"] {
         let words = format!(
-            "run -s {} -t 4s -c 600 --timeout 1s --interval 100ms --records 100 --no-evidence {options}",
+            "run -s {} --no-baseline -t 4s -c 600 --timeout 1s --interval 100ms --records 100 --no-evidence {options}",
             server.name
         );
         // On a busy machine a reply may need a second now and then.
@@ -162,7 +164,7 @@ fn replies_that_lay_unread_while_the_client_stood_still_are_no_timeouts_however_
 fn frozen(extra: &str) -> (Ended, (f64, f64)) {
     let server = Memcached::start();
     let words = format!(
-        "run -s {} --rate 1k --arrivals poisson -c 10 -t 4s --mix get:1 --seed 11 --samples samples {extra}",
+        "run -s {} --no-baseline --rate 1k --arrivals poisson -c 10 -t 4s --mix get:1 --seed 11 --samples samples {extra}",
         server.name
     );
     let mut running = Running::start(&words);
@@ -264,7 +266,7 @@ fn the_schedule_of_a_seed_is_poisson_and_has_its_rate() {
     let server = Memcached::start();
     // By number: all that is due is sent, however late, also on a machine that has no time for it.
     let words = format!(
-        "run -s {} --rate 20k --arrivals poisson -n 100k -c 50 --seed 1 --mix get:1 --samples samples --times",
+        "run -s {} --no-baseline --rate 20k --arrivals poisson -n 100k -c 50 --seed 1 --mix get:1 --samples samples --times",
         server.name
     );
     let ended = pummel(&words).expect(0);
@@ -313,7 +315,7 @@ fn a_seed_gives_the_same_schedule_on_one_thread_and_on_two() {
     // By number: all that is due is sent, however late.
     let schedule_on = |threads: u32, seed: u64| {
         let words = format!(
-            "run -s {} --rate 10k --arrivals poisson -n 20k -c 16 -T {threads} --seed {seed} --samples samples \
+            "run -s {} --no-baseline --rate 10k --arrivals poisson -n 20k -c 16 -T {threads} --seed {seed} --samples samples \
              --mix get:3,set:1,touch:1 --popularity zipf:0.99",
             server.name
         );
@@ -330,7 +332,10 @@ fn a_seed_gives_the_same_schedule_on_one_thread_and_on_two() {
 fn values_that_the_server_spoils_are_counted_as_it_says() {
     for (fault, kind) in [("flip=50", "flip"), ("wrong-key=70", "wrong-key")] {
         let server = Serve::start(&format!("--fault {fault}"));
-        let words = format!("run -s {} --records 1000 --verify 1 --mix get:1 -n 10k -c 5 -d 2", server.name);
+        let words = format!(
+            "run -s {} --no-baseline --records 1000 --verify 1 --mix get:1 -n 10k -c 5 -d 2",
+            server.name
+        );
         let ended = pummel(&words).expect(3);
         let result = ended.json();
         let truth = server.truth();
@@ -351,7 +356,7 @@ fn values_that_expire_too_early_are_misses_and_no_failures() {
     // They expire 600 s before their 600 s are over.
     let server = Serve::start("--fault early-expiry=600");
     let words = format!(
-        "run -s {} --records 500 --ttl 600 --verify 1 --mix get:1 --popularity sequential -n 500 -c 5",
+        "run -s {} --no-baseline --records 500 --ttl 600 --verify 1 --mix get:1 --popularity sequential -n 500 -c 5",
         server.name
     );
     let result = pummel(&words).expect(0).json();
@@ -366,7 +371,7 @@ fn values_that_ought_to_have_expired_are_hits_and_no_failures() {
     let lives = |fault: &str| {
         let server = Serve::start(fault);
         let words = format!(
-            "run -s {} --records 500 --ttl 1 --verify 1 --mix get:1 -t 2500ms --rate 1k -c 5 --seed 2",
+            "run -s {} --no-baseline --records 500 --ttl 1 --verify 1 --mix get:1 -t 2500ms --rate 1k -c 5 --seed 2",
             server.name
         );
         let result = pummel(&words).expect(0).json();

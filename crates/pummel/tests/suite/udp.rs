@@ -34,7 +34,7 @@ fn the_whole_run_over_udp_is_what_memcached_counted() {
     {
         let before = second.stats();
         let ended = pummel(&format!(
-            "run -s {name} --udp -n 20k -c 4 -d {depth} --multiget {multiget} --mix {mix} --verify"
+            "run -s {name} --udp --no-baseline -n 20k -c 4 -d {depth} --multiget {multiget} --mix {mix} --verify"
         ))
         .expect(0);
         let after = second.stats();

@@ -7,6 +7,7 @@
 mod agents;
 mod asked;
 mod audit;
+mod baseline;
 mod cache;
 mod cluster;
 mod connections;
@@ -64,6 +65,7 @@ use crate::words::reason;
 pub use self::agents::{AgentsResult, DeviationResult, LossResult, MemberResult, MemberTrust};
 use self::asked::AskedRate;
 pub use self::audit::AuditResult;
+pub use self::baseline::{BaselineResult, RoundTripsResult};
 pub use self::cache::CacheResult;
 pub use self::cluster::{
     ClusterResult, ImbalanceResult, NodeRole, OutageResult, ShardResult, redirects_by_kind,
@@ -176,6 +178,10 @@ pub struct Document {
     /// Populating before the run.
     #[serde(default)]
     pub load: Option<LoadedResult>,
+    /// Round trips that were made one at a time before the measured phase; absent with `--no-baseline`, until they were
+    /// made, and in sums.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Box<BaselineResult>>,
     /// All operations together.
     #[serde(default)]
     pub totals: RequestTotals,
@@ -314,7 +320,7 @@ pub struct Document {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steered: Option<Vec<SteeredResult>>,
     /// Requests and bytes of all phases: loading, warm-up, measuring and drain. A server's own counters must
-    /// equal these.
+    /// equal these, with the requests of `baseline` beside them.
     #[serde(default)]
     pub whole_run: WholeRunResult,
     /// The measured phase in slices, at most 4,096 of them.
@@ -502,6 +508,7 @@ impl Document {
             clock: measurement.clock,
             unix_socket: measurement.unix_socket,
             load: LoadedResult::of(measurement),
+            baseline: measurement.baseline.as_ref().map(|baseline| Box::new(BaselineResult::of(baseline))),
             totals: RequestTotals::of(&summary.totals)
                 .with_skipped(skipped_of(report), measurement.counters.skipped.estimated),
             cache: CacheResult::of(ops.iter().filter_map(|(_, op)| op.cache)),

@@ -17,6 +17,7 @@ use crate::document::{
 };
 use crate::numbers::{grouped, number};
 use crate::view::run::has_intervals;
+use crate::words::baseline::baseline_words;
 use crate::words::commands::loaded;
 use crate::words::unsteady;
 use crate::{calibration_words, transmit};
@@ -527,6 +528,7 @@ pub fn facts(document: &Document) -> Vec<(&'static str, String)> {
         ("Measured until", until.unwrap_or_default()),
         ("Intervals", windows.unwrap_or_default()),
         ("Instrument", document.calibration.as_ref().map(calibration_words::line).unwrap_or_default()),
+        ("Baseline", document.baseline.as_deref().map(baseline_words).unwrap_or_default()),
         ("Departures", document.transmit.as_ref().map(transmit::words).unwrap_or_default()),
         ("Generator", generator(document)),
     ]

@@ -2,6 +2,7 @@
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Arrivals, Burst, Event, Goal, RateShape, TransmitSampling, Until, ValueClass};
+use pummel_logic::protocol::Verb;
 use pummel_logic::time::typed_time;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -148,6 +149,18 @@ fn loaded_words(load: &Value) -> String {
     plain.into_iter().chain(others).collect::<Vec<&str>>().join(", ")
 }
 
+/// Operations and their weights, with the names of the plan's commands; `None` for a value that is no list.
+fn operations_words(plan: &Value, operations: &Value) -> Option<String> {
+    listed(operations, |operation| {
+        let command = || Verb::from_name(operation[0].as_str()?)?.command();
+        let name = match command() {
+            Some(place) if !plan["commands"][place].is_null() => &plan["commands"][place]["name"],
+            _ => &operation[0],
+        };
+        format!("{}:{}", value_words(name), value_words(&operation[1]))
+    })
+}
+
 impl Form {
     /// Whether the words of the form say everything of a field that has other fields in it.
     #[cfg(test)]
@@ -185,6 +198,9 @@ impl Form {
             Form::WarmUpUntil => warm_up_until_words(plan),
             Form::Shape if value.is_null() => Form::Rate.of_value(at(plan, &["groups", "0", "rate"])),
             Form::ReadThrough => read_through_words(at(plan, &steps[..steps.len().saturating_sub(1)])),
+            Form::Operations if value.is_array() => {
+                operations_words(plan, value).map_or_else(|| value_words(value), |words| one_line(&words))
+            }
             form => form.of_value(value),
         }
     }
@@ -215,9 +231,7 @@ impl Form {
             Form::Rate => rate_words(value.as_f64()?),
             Form::List => listed(value, value_words)?,
             Form::Names => listed(value, |item| value_words(&item["name"]))?,
-            Form::Operations => listed(value, |operation| {
-                format!("{}:{}", value_words(&operation[0]), value_words(&operation[1]))
-            })?,
+            Form::Operations => operations_words(&Value::Null, value)?,
             Form::Commands => listed(value, |command| {
                 format!("{}={}", value_words(&command["name"]), value_words(&command["template"]))
             })?,

@@ -90,3 +90,11 @@ fn a_plan_asks_for_what_an_option_asks_for() {
         assert_eq!(given_field(flag, &plan), None, "{flag}");
     }
 }
+
+#[test]
+fn commands_of_a_mix_have_the_names_that_were_typed() {
+    let plan = json!({"commands": [{"name": "push", "template": "LPUSH __key__ 1"}, {"name": "range", "template": "LRANGE __key__ 0 9"}],
+                      "phases": [{"work": {"mix": {"ops": [["get", 5.0], ["command", 1.0], ["command-2", 9.0], ["command-3", 1.0]]}}}]});
+    let row = OPTIONS.iter().find(|row| row.path == "phases[].work.mix.ops").expect("a row");
+    assert_eq!(row.value(&plan, &row.steps()), "get:5,push:1,range:9,command-3:1");
+}

@@ -7,6 +7,7 @@ use pummel_measure::words::{counted, grouped, was};
 use super::page::Page;
 use super::units::{byte_text, duration_text, micros_text};
 use crate::document::{ChurnResult, ConnectionsResult, Document, LoadedResult, TimeFigures};
+use crate::words::baseline::baseline_words;
 use crate::words::commands::loaded;
 
 pub(super) fn around(page: &mut Page, document: &Document) {
@@ -39,6 +40,9 @@ pub(super) fn around(page: &mut Page, document: &Document) {
     }
     if let Some(udp) = &document.udp {
         page.field("UDP", &datagrams(udp));
+    }
+    if let Some(baseline) = &document.baseline {
+        page.field("Baseline", &baseline_words(baseline));
     }
     if let Some(load) = &document.load {
         loading(page, document, load);

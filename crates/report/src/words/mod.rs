@@ -1,5 +1,6 @@
 //! The words for the facts of results: one table for each subject, from which every report takes its sentences.
 
+pub mod baseline;
 pub mod commands;
 pub mod fail_on;
 pub mod intervals;

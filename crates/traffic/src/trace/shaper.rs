@@ -223,7 +223,7 @@ impl Shaper {
         let row = &match self.rules.replay.stores_only {
             // Storing an item again and again would leave the same item.
             true => Row { verb: Verb::Set, at_ns: 0, count: 1, ..*row },
-            false => *row,
+            false => Row { verb: self.rules.replay.mapped(row.verb), ..*row },
         };
         let steps = &mut self.steps;
         let first = *steps.first_ns.get_or_insert(row.at_ns);

@@ -106,6 +106,7 @@ crate::words! {
         TracePasses = "phases[].work.trace.passes",
         TraceEnd = "phases[].work.trace.to_ns",
         TraceSample = "phases[].work.trace.sample",
+        TraceMap = "phases[].work.trace.map",
         TraceAmplify = "phases[].work.trace.amplify",
         TraceFillDelay = "phases[].work.trace.fill_delay_ns",
         TraceFillDist = "phases[].work.trace.fill_delay_s",

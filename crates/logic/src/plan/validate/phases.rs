@@ -4,7 +4,8 @@ use super::field::Field;
 use super::invalid::{DEPTH_MAX, HOUR, Invalid, NUMBER_MAX, YEAR, part, refuse, refuse_if, span, within};
 use super::{clients, requests};
 use crate::plan::{
-    Arrivals, Delete, Fills, Load, Pause, Phase, Plan, Replay, Route, Stop, TracePace, TraceReplay, Work,
+    Arrivals, Delete, Fills, Load, Pause, Phase, Plan, Replay, Route, Stop, TRACE_VERBS, TracePace,
+    TraceReplay, Work,
 };
 use crate::time::{MILLISECOND, typed_time};
 
@@ -128,7 +129,24 @@ fn trace(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Invalid> 
     refuse_if(replay.passes == 0 && stop == Stop::default(), of(Field::TracePasses), 0, expected)?;
     let value_max = replay.value_max_bytes;
     refuse_if(value_max > VALUE_MAX_BYTES, of(Field::TraceValueMax), value_max, "expected at most 128 MiB")?;
+    map(index, replay)?;
     fills(index, replay)
+}
+
+/// Refuses operations in place of those of a trace that no row can have, and two in place of one.
+fn map(index: usize, replay: &TraceReplay) -> Result<(), Invalid> {
+    let field = || Field::TraceMap.of(index);
+    for (place, mapped) in replay.map.iter().enumerate() {
+        if let Some(unknown) = [mapped.from, mapped.to].into_iter().find(|verb| !TRACE_VERBS.contains(verb)) {
+            let names: Vec<&str> = TRACE_VERBS.iter().map(|verb| verb.name()).collect();
+            let expected = format!("expected operations of traces: {}", names.join(", "));
+            return refuse(field(), unknown.name(), expected);
+        }
+        let is_twice = replay.map[..place].iter().any(|other| other.from == mapped.from);
+        let expected = "expected each operation of the trace once";
+        refuse_if(is_twice, field(), mapped.from.name(), expected)?;
+    }
+    Ok(())
 }
 
 /// Refuses delays and lengths of stores that a replay does not make or that no store can have.
@@ -165,6 +183,10 @@ pub fn trace_fits(plan: &Plan) -> Result<(), Invalid> {
     let Work::Trace(first) = &plan.phases[index].work else {
         unreachable!("the phase was chosen by its work")
     };
+    if let Some(mapped) = first.map.iter().find(|mapped| !plan.protocol.row().verbs.contains(&mapped.to)) {
+        let expected = format!("expected an operation that {} has", plan.protocol.name());
+        return refuse(Field::TraceMap.of(index), mapped.to.name(), expected);
+    }
     let expected = "the same trace is accepted in all phases behind the first replay";
     for phase in &plan.phases[index + 1..] {
         refuse_if(phase.work != plan.phases[index].work, path, &phase.name, expected)?;

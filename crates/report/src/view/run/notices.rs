@@ -36,7 +36,7 @@ pub(super) fn before_trust(document: &Document, headline: &Headline) -> Vec<Line
     lines.extend(fail_on(document));
     lines.extend(verify(document, headline));
     lines.extend(audit(document));
-    let kinds: [fn(&Document) -> Vec<Line>; 17] = [
+    let kinds: [fn(&Document) -> Vec<Line>; 18] = [
         cluster::lines,
         retries,
         pushes,
