@@ -112,6 +112,14 @@ crate::counters! {
     }
 }
 
+impl RetryCounts {
+    /// Number of replies after which a request was to be sent again.
+    pub fn replies(&self) -> u64 {
+        let KindCounts { loading, busy, tryagain, clusterdown, masterdown, oom, readonly, .. } = self.retries;
+        loading + busy + tryagain + clusterdown + masterdown + oom + readonly
+    }
+}
+
 /// The retries of one worker: the errors that allow them, and what was counted of them.
 #[derive(Debug)]
 pub struct Retries {

@@ -34,8 +34,8 @@ fn is_of_servers(stop: &Standstill, slices: &[Slice]) -> bool {
         if slice.start_ns >= stop.from_ns && slice.end_ns <= stop.to_ns {
             let faults = Fault::ALL.into_iter().filter(|fault| !fault.unanswered());
             answered += faults.map(|fault| counts.errors(fault)).sum::<u64>();
-            // A request that waits for the cluster was answered, and is no error yet.
-            answered += slice.counters.redirects.replies();
+            // A request that waits to be sent again was answered, and is no error yet.
+            answered += slice.counters.redirects.replies() + slice.counters.retry.replies();
         }
     }
     lost == 0 && answered == 0 && 2 * stalled_ns < stop.to_ns - stop.from_ns
@@ -96,5 +96,12 @@ mod tests {
         let waits = |interval: &mut Interval| interval.counters.redirects.clusterdown = 1;
         assert!(is_theirs(waits), "the answer may have come in the other second");
         assert!(!is_theirs_between(0, 20 * BASE_NS, waits), "the nodes answered, and no request was done");
+        let again = |interval: &mut Interval| interval.counters.retry.retries.loading = 1;
+        assert!(!is_theirs_between(0, 20 * BASE_NS, again), "the server answered that it was loading");
+        let late = |interval: &mut Interval| interval.counters.retry.retries.timeout = 1;
+        assert!(
+            is_theirs_between(0, 20 * BASE_NS, late),
+            "what is sent again after a silence was not answered"
+        );
     }
 }

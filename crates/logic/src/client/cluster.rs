@@ -256,7 +256,7 @@ impl Client {
             tries,
             kind: last_kind,
             wake_at,
-            until: ticket.due.saturating_add(patience_ns(tries > 0, maker)),
+            until: ticket.due.saturating_add(maker.patience_ns(tries > 0)),
             under_way: None,
             last_lane: lane,
             fault,
@@ -460,7 +460,7 @@ impl Client {
 
     /// The next step of a request that waits; `None` where all of them go on waiting.
     fn next_step(&mut self, now: Nanos, maker: &mut RequestMaker) -> Option<Step> {
-        let patience_ns = patience_ns(true, maker);
+        let patience_ns = maker.patience_ns(true);
         let pending = self.under_way.pending()?;
         for (at, redirected) in pending.redirected.iter().enumerate() {
             if redirected.under_way.is_some() || redirected.wake_at > now && !self.stopped {
@@ -545,7 +545,7 @@ impl Client {
     /// Time at which a request that waits is looked at, although nothing happens.
     fn next_parked_time(&self, now: Nanos, maker: &RequestMaker) -> Nanos {
         let Some(pending) = self.under_way.pending() else { return NEVER };
-        let patience_ns = patience_ns(true, maker);
+        let patience_ns = maker.patience_ns(true);
         let of_redirected = pending.redirected.iter().filter(|redirected| redirected.under_way.is_none());
         let wakes = of_redirected.map(|redirected| match redirected.wake_at > now {
             true => redirected.wake_at,
@@ -837,7 +837,7 @@ fn next_hop(
     (fault, redirect): (Fault, Option<(&Redirect, Option<NodeNumber>)>),
     maker: &mut RequestMaker,
 ) -> NextHop {
-    let timeout_ns = patience_ns(tries > 0, maker);
+    let timeout_ns = maker.patience_ns(tries > 0);
     let Some(view) = maker.cluster_mut() else { return NextHop::GiveUp };
     let limits = HopLimits { timeout_ns, ..*view.limits() };
     let now = answer.read;
@@ -857,13 +857,6 @@ fn next_hop(
         }
         None => NextHop::GiveUp,
     }
-}
-
-/// Time from due for which a request waits, in nanoseconds: that of the plan's retries, where the request `is_retried` or may wait for one
-/// that is, or the timeout of a cluster.
-pub(super) fn patience_ns(is_retried: bool, maker: &RequestMaker) -> Nanos {
-    let retry_ns = maker.retries().filter(|_| is_retried).map_or(0, |retries| retries.for_ns());
-    retry_ns.max(maker.cluster().map_or(0, |view| view.limits().timeout_ns))
 }
 
 /// The first version that the request of a ticket writes.

@@ -1,7 +1,6 @@
 //! Sequences of commands that are sent in several exchanges: in parts that wait for each other, or again where a node of a cluster did
 //! not carry out all of it.
 
-use super::cluster::patience_ns;
 use super::pending_requests::{Redirected, Touched};
 use super::sequence_rest::SequenceRest;
 use super::{Client, Lane};
@@ -38,7 +37,7 @@ impl Client {
                 tries: 0,
                 kind: None,
                 wake_at: 0,
-                until: ticket.due.saturating_add(patience_ns(false, maker)),
+                until: ticket.due.saturating_add(maker.patience_ns(false)),
                 under_way: None,
                 last_lane: lane,
                 fault: Fault::Closed,

@@ -252,6 +252,13 @@ impl RequestMaker {
         self.retries.as_deref_mut()
     }
 
+    /// Time from due for which a request waits, in nanoseconds: that of the plan's retries, where the request `is_retried` or may wait for
+    /// one that is, or the timeout of a cluster.
+    pub(crate) fn patience_ns(&self, is_retried: bool) -> Nanos {
+        let retry_ns = self.retries().filter(|_| is_retried).map_or(0, Retries::for_ns);
+        retry_ns.max(self.cluster().map_or(0, |view| view.limits().timeout_ns))
+    }
+
     /// The cluster that the servers are nodes of, to be told what is learned of it.
     pub fn cluster_mut(&mut self) -> Option<&mut ClusterView> {
         self.routing.cluster.as_deref_mut()
