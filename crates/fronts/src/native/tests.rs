@@ -182,6 +182,7 @@ fn the_default_of_a_row_is_that_of_a_plan_of_which_nothing_is_said() {
             "--fill" => "--read-through",
             "--min-time" => "--until p99:2%",
             "--settle" => "--verify --audit",
+            "--retry-for" => "--retry all",
             _ => "",
         };
         let given = plan_of(&format!("run -s a {others} {} {}", row.flag, row.default));

@@ -10,7 +10,9 @@ use crate::common::{Ended, Memcached, Running};
 /// Options of a run on these agents, but for its length.
 fn run(agents: &str, server: &str) -> String {
     // Logging in takes its time on a busy machine.
-    format!("run --agents {agents} -s {server} -c 4 --records 500 --wait block --agents-timeout 50s")
+    format!(
+        "run --agents {agents} -s {server} -c 4 --records 500 --no-baseline --wait block --agents-timeout 50s"
+    )
 }
 
 /// A complete run: what the agents did together is what the server counted.

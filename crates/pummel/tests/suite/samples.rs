@@ -21,7 +21,7 @@ fn errors(ended: &Ended, kind: &str) -> u64 {
 #[test]
 fn what_a_phase_did_not_finish_is_called_unfinished_and_has_no_arrival() {
     let server = Serve::start("--fault stall-after=9");
-    let words = "--no-load -c 2 -d 4 --rate 100 --arrivals constant -t 2s --samples samples";
+    let words = "--no-load --no-baseline -c 2 -d 4 --rate 100 --arrivals constant -t 2s --samples samples";
     let ended = pummel(&format!("run -s {} {words}", server.name)).expect(1);
     let unfinished = unanswered(&ended, "unfinished");
     assert!(unfinished > 0);
@@ -34,7 +34,7 @@ fn what_a_phase_did_not_finish_is_called_unfinished_and_has_no_arrival() {
 fn what_was_given_up_has_no_arrival_either() {
     let server = Serve::start("--fault stall-after=9");
     // The ninth is due after 80 ms, and there is time for a silence.
-    let words = "--no-load -c 1 -d 4 --rate 100 --arrivals constant -t 2s --timeout 50ms --samples samples";
+    let words = "--no-load --no-baseline -c 1 -d 4 --rate 100 --arrivals constant -t 2s --timeout 50ms --samples samples";
     let ended = pummel(&format!("run -s {} {words}", server.name)).expect(1);
     let given_up = unanswered(&ended, "timeout");
     assert!(given_up > 0);
