@@ -99,7 +99,7 @@ const MCPERF_NO_LIMIT: &str = "timeout_ns = 1000000000000000000\n";
 /// Additions to what command lines of mcperf's said then: no evidence is taken of their runs.
 const MCPERF_SINCE: &str = "evidence = false\n";
 
-/// What the command lines of other tools say since then: they make no round trips before a run.
+/// Addition to what command lines of other tools said then: they make no round trips before a run.
 const NO_BASELINE: &str = "baseline = false\n";
 
 #[test]
