@@ -18,7 +18,7 @@ pub fn render(failed: &FailedKeys, plan: &Plan) -> Vec<u8> {
         table.row([key.key.as_str().into(), plan.name_of(key.verb).into(), phase.into(), reason.into()]);
     }
     if failed.beyond > 0 {
-        let more = format!("and {} more", counted(failed.beyond, "key"));
+        let more = format!("and {}", counted(failed.beyond, "more key"));
         table.row([more.into(), Cell::Absent, Cell::Absent, Cell::Absent]);
     }
     table.finish()

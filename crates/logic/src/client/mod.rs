@@ -149,7 +149,7 @@ impl Client {
 
     /// Returns the next request and its lane, as [`Client::poll_read`] does for a client with one lane, if the lane is one of several
     /// that is open, and no lane is to be opened first.
-    #[inline]
+    #[inline(never)]
     pub fn poll_read_over_lanes<'a>(
         &mut self,
         now: Nanos,
@@ -158,7 +158,7 @@ impl Client {
         if self.plain_lanes != PlainLanes::Several || self.lanes.has_closed() || self.under_way.has_parted() {
             return None;
         }
-        let (due, ready) = self.next_arrival(now)?;
+        let (due, ready) = self.next_arrival(now, 0)?;
         let index = self.source.issued;
         let verb = maker.task.verb_of_one(self.source.draws.op.draw(index))?;
         let key = self.source.read_key(index, 0, maker);
@@ -473,14 +473,13 @@ impl Client {
             return None;
         }
         let LaneState::Open(opened) = self.lanes.first_state() else { return None };
-        let (due, ready) = self.next_arrival(now)?;
-        Some((due, ready.max(opened)))
+        self.next_arrival(now, opened)
     }
 
-    /// When the next request of the schedule is due and ready, over whatever lane, if it is to be asked now and no other request is to be
-    /// asked first.
+    /// When the next request of the schedule is due and ready, over a lane that was `opened` then, if it is to be asked now and no other
+    /// request is to be asked first.
     #[inline(always)]
-    fn next_arrival(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
+    fn next_arrival(&self, now: Nanos, opened: Nanos) -> Option<(Nanos, Nanos)> {
         if !self.under_way.waiting.is_empty() || !self.under_way.slots.is_free() {
             return None;
         }
@@ -489,7 +488,7 @@ impl Client {
         let is_due = due <= now
             && due < self.source.assignment.end
             && self.source.issued < self.source.assignment.requests;
-        is_due.then(|| (due, due.max(since)))
+        is_due.then(|| (due, due.max(since).max(opened)))
     }
 
     /// The next request that is due by itself. The arrival of a row that is not known yet wakes its client.
