@@ -260,7 +260,7 @@ mod tests {
 
     /// The reason of a run that stored so many of its records.
     fn unstored(stored: u64) -> Reason {
-        Reason::Unstored(Unstored { records: 10, stored, why: None })
+        Reason::Unstored(Unstored { records: 10, stored, per_record: 1, why: None })
     }
 
     /// A partial run that stored so many of its records.

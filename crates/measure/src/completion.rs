@@ -37,17 +37,18 @@ impl Loaded {
 }
 
 /// Records that a load did not store; `None` where that is no reason for a run to be incomplete. `allow_partial` is the Plan's
-/// `allow_partial_load`, which never excuses a load that stored nothing. `trouble` is the trouble of connections, for loads that no
+/// `allow_partial_load`, which never excuses a load that stored nothing; `per_record` its stores for each record. `trouble` is the trouble of connections, for loads that no
 /// server answered with an error.
 pub fn load_shortfall(
     load: &LoadResult,
+    per_record: u64,
     allow_partial: bool,
     trouble: Option<&ServerTrouble>,
 ) -> Option<Unstored> {
     let LoadResult { records, stored, .. } = *load;
     let is_excused = records <= stored || allow_partial && stored > 0;
     let why = || most_said(&load.messages).or_else(|| trouble.cloned().map(Why::Trouble));
-    (!is_excused).then(|| Unstored { records, stored, why: why() })
+    (!is_excused).then(|| Unstored { records, stored, per_record, why: why() })
 }
 
 /// The commonest message that servers sent with errors; `None` where they sent none.
@@ -103,7 +104,7 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
     }
     let trouble = end.trouble.as_ref();
     if let Some(load) = measurement.load.as_ref().filter(|_| end.load_failed && end.is_whole)
-        && let Some(unstored) = load_shortfall(load, false, trouble)
+        && let Some(unstored) = load_shortfall(load, plan.stores_per_record(), false, trouble)
     {
         return Some(Reason::Unstored(unstored));
     }
@@ -129,8 +130,10 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
         return Some(nothing_completed(plan, measurement, trouble));
     }
     let load = measurement.load.as_ref().filter(|_| end.is_whole);
-    gone_at_the_end(plan, measurement, end)
-        .or_else(|| load_shortfall(load?, plan.allow_partial_load, trouble).map(Reason::Unstored))
+    gone_at_the_end(plan, measurement, end).or_else(|| {
+        let each = plan.stores_per_record();
+        load_shortfall(load?, each, plan.allow_partial_load, trouble).map(Reason::Unstored)
+    })
 }
 
 /// Server that took fewer connections than the run asked it for; `None` where all took theirs at last.
@@ -396,11 +399,11 @@ mod tests {
             (9, &[], false, closed(), failed()),
         ];
         for (stored, said, allow_partial, trouble, expected) in rows {
-            let short = load_shortfall(&load(stored, said), allow_partial, trouble.as_ref());
-            let expected = expected.map(|why| Unstored { records: 10, stored, why });
+            let short = load_shortfall(&load(stored, said), 1, allow_partial, trouble.as_ref());
+            let expected = expected.map(|why| Unstored { records: 10, stored, per_record: 1, why });
             assert_eq!(short, expected, "{stored} stored, {said:?}, {allow_partial}");
         }
-        let nothing = load_shortfall(&LoadResult::default(), false, closed().as_ref());
+        let nothing = load_shortfall(&LoadResult::default(), 1, false, closed().as_ref());
         assert_eq!(nothing, None, "nothing was to be stored");
     }
 
@@ -517,7 +520,10 @@ mod tests {
         assert_eq!(shortfall(&plan, &measurement, &part), None);
         let whole = RunEnd { is_whole: true, ..part };
         let reason = shortfall(&plan, &measurement, &whole);
-        assert_eq!(reason, Some(Reason::Unstored(Unstored { records: 10, stored: 0, why: None })));
+        assert_eq!(
+            reason,
+            Some(Reason::Unstored(Unstored { records: 10, stored: 0, per_record: 1, why: None }))
+        );
     }
 
     #[test]
@@ -525,7 +531,10 @@ mod tests {
         let (mut plan, mut measurement) = measured(5);
         measurement.load = Some(load(4, &[]));
         let reason = shortfall(&plan, &measurement, &good_end());
-        assert_eq!(reason, Some(Reason::Unstored(Unstored { records: 10, stored: 4, why: None })));
+        assert_eq!(
+            reason,
+            Some(Reason::Unstored(Unstored { records: 10, stored: 4, per_record: 1, why: None }))
+        );
         let missing = RunEnd { missing: 1, ..good_end() };
         let reason = shortfall(&plan, &measurement, &missing);
         assert_eq!(reason, Some(Reason::NeverMade { missing: 1, why: None }));

@@ -154,12 +154,23 @@ pub enum Reason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unstored {
-    /// Records that were to be stored.
+    /// Records that were to be stored, each as often as it was to be.
     pub records: u64,
-    /// Records that were stored.
+    /// Records that were stored, each as often as it was.
     pub stored: u64,
+    /// Most times that a record was to be stored; absent where it is once.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub per_record: u64,
     /// Reason where one is known.
     pub why: Option<Why>,
+}
+
+fn once() -> u64 {
+    1
+}
+
+fn is_once(times: &u64) -> bool {
+    *times == 1
 }
 
 /// Requests of a run of which more than half failed.

@@ -220,7 +220,12 @@ impl<'a, 'w> Collector<'a, 'w> {
         let measurement = self.finish();
         let says_hello = plan.protocol.is_resp() && context.handshake.replies() > 0;
         let observed = measurement.whole_run.ops.without(&unobserved);
-        let our_requests = OurRequests::of_run(plan, &observed, &measurement.connections, says_hello);
+        let our_requests = OurRequests::of_run(
+            plan,
+            &observed,
+            (&measurement.connections, &measurement.counters),
+            says_hello,
+        );
         (measurement, our_requests)
     }
 

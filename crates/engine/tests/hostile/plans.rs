@@ -6,9 +6,9 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, Burst, BurstSources, BurstStates, Changes, ChurningClients, ClientPolicy, DealBy, Delete,
     Depth, Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, KeyStyle, Late, Lengths,
-    Load, Login, Mix, Part, Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape,
-    Replay, Replication, Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay,
-    TraceTtl, Transport, Until, ValueStyle, Window, WithinSecond, Work,
+    Load, Login, MappedVerb, Mix, Part, Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint,
+    RateShape, Replay, Replication, Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace,
+    TraceReplay, TraceTtl, Transport, Until, ValueStyle, Window, WithinSecond, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -454,6 +454,9 @@ fn trace(plan: &Plan, draws: &mut Draws) -> TraceReplay {
         fill_delay_s: (is_own && draws.once_in(2)).then_some(Dist::Exponential { mean: 0.0005 }),
         missing_size: draws.once_in(3).then_some(Dist::Fixed(40.0)),
         stores_only: draws.once_in(6),
+        map: draws
+            .one_of(&[None, None, Some((Verb::Get, Verb::Set)), Some((Verb::Set, Verb::Get))])
+            .map_or_else(Vec::new, |(from, to)| vec![MappedVerb { from, to }]),
         ..TraceReplay::of(vec!["trace".to_owned()], pace, 10_000)
     }
 }

@@ -59,7 +59,7 @@ fn status(outcome: &Outcome) -> (Status, Option<Reason>) {
 /// Reason of a load whose records were not all stored because servers said this so often.
 fn unstored(records: u64, stored: u64, what: &str, count: u64) -> Option<Reason> {
     let why = Some(Why::Said { what: what.to_owned(), count });
-    Some(Reason::Unstored(Unstored { records, stored, why }))
+    Some(Reason::Unstored(Unstored { records, stored, per_record: 1, why }))
 }
 
 #[test]

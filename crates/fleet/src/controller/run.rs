@@ -520,8 +520,10 @@ impl<'a> DistributedRun<'a> {
         self.add_slices();
         // It is not known what lost members stored, so they are added afterwards.
         let load = self.all.load.as_ref();
-        let unstored =
-            load.and_then(|load| load_shortfall(load, self.plan.allow_partial_load, load.trouble.as_ref()));
+        let unstored = load.and_then(|load| {
+            let each = self.plan.stores_per_record();
+            load_shortfall(load, each, self.plan.allow_partial_load, load.trouble.as_ref())
+        });
         self.merge_unreported();
         let reason = self.reason(unstored);
         let members = self.compared_members();
@@ -790,7 +792,7 @@ mod tests {
         };
         let reason = reason_of(&plan, [loaded(5, None), loaded(2, Some(trouble()))]);
         let why = Some(Why::Trouble(trouble()));
-        assert_eq!(reason, Reason::Unstored(Unstored { records: 10, stored: 7, why }));
+        assert_eq!(reason, Reason::Unstored(Unstored { records: 10, stored: 7, per_record: 1, why }));
     }
 
     #[test]

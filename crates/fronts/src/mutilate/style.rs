@@ -584,7 +584,7 @@ mod tests {
         let why = LossReason::Connection { what: "it is gone; really".to_owned() };
         let why = MemberWhy::Gone { at, left: false, why };
         let lost = MemberReason { member: "a:1".to_owned(), is_agent: true, why };
-        let unstored = Some(Unstored { records: 10, stored: 7, why: None });
+        let unstored = Some(Unstored { records: 10, stored: 7, per_record: 1, why: None });
         let reason = Reason::Members {
             members: vec![lost.clone()],
             more: 0,
@@ -660,7 +660,7 @@ mod tests {
             "SASL authentication failed"
         );
         let full = Some(Why::Said { what: "SERVER_ERROR out of memory".to_owned(), count: 6 });
-        let full = Reason::Unstored(Unstored { records: 10, stored: 0, why: full });
+        let full = Reason::Unstored(Unstored { records: 10, stored: 0, per_record: 1, why: full });
         assert_eq!(said(&full, with_login), "BEV_EVENT_ERROR: something else", "it was let in");
     }
 }

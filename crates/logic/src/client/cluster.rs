@@ -434,7 +434,7 @@ impl Client {
         }
     }
 
-    /// Whether requests that wait for a node take no slot: in open loop others pass them.
+    /// Whether requests that wait for a node take no slot: in open loop other requests pass them.
     fn holds_without_slots(&self) -> bool {
         self.source.schedule.is_some()
     }

@@ -24,6 +24,7 @@ mod labels;
 mod machine;
 pub mod memory;
 mod phase;
+mod plan_commands;
 mod popularity;
 pub mod probe;
 mod protocol;
@@ -33,7 +34,6 @@ pub mod share;
 mod slot_range;
 pub mod timing;
 mod trace;
-mod unfed;
 pub mod validate;
 mod window;
 
@@ -60,6 +60,7 @@ pub use self::key_churn::{CHURN_ACCEPTED, ChurnError, KeyChurn, LIFE_MIN};
 pub use self::labels::{LABEL_ACCEPTED, LABELS_MAX, Labels, is_label, labels_text};
 pub use self::machine::{Backend, Clock, Engine, Socket, TlsOptions, TransmitSampling, Wait};
 pub use self::phase::{Audit, Delete, Fill, Load, Mix, Pause, Phase, Replay, Stop, Work};
+pub use self::plan_commands::CommandWithoutData;
 pub use self::popularity::{POPULARITIES, Popularity};
 pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, WithCodec};
 pub use self::rank_shares::{RankCount, RankShare, RankShares};
@@ -68,7 +69,6 @@ pub use self::slot_range::SlotRange;
 pub use self::trace::{
     DealBy, Fills, MappedVerb, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond,
 };
-pub use self::unfed::Unfed;
 pub use self::window::{Lengths, Pool, Replication, Window};
 use crate::dist::Dist;
 use crate::protocol::Verb;

@@ -338,7 +338,7 @@ pub fn loaders(loading: Transport) -> u64 {
 /// Number of requests with which a load stores its records on each server, or over all servers where keys decide on the server.
 pub fn load_records(plan: &Plan, load: &Load) -> u64 {
     let spaces = [!load.no_plain, load.pieces, load.counters, load.hashes];
-    let of_commands = plan.load_command.as_ref().map_or(1, |command| command.per_record);
+    let of_commands = plan.stores_per_record();
     let times = spaces.into_iter().filter(|wanted| *wanted).count() as u64;
     (times + if load.commands { of_commands } else { 0 }).saturating_mul(plan.data.records)
 }

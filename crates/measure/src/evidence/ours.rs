@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::server::ServerReading;
 use super::{memcached, redis};
 use crate::connections::Connections;
+use crate::counters::Counters;
 use crate::tally::Tally;
 use pummel_logic::plan::{Phase, Plan, Work};
 
@@ -52,14 +53,21 @@ impl OurRequests {
     /// The requests of a run that were observed, as a server counts them. Of clients with windows it is not known which requests a
     /// server counts, and of several servers for RESP not into how many commands a request of several keys is split. Redis also
     /// counts the commands of a script and, where `says_hello`, those that begin each connection: neither is known of connections
-    /// that came in between.
-    pub fn of_run(plan: &Plan, observed: &Tally, connections: &Connections, says_hello: bool) -> OurRequests {
+    /// that came in between. A request that was sent again may have been carried out each time, after a timeout too.
+    pub fn of_run(
+        plan: &Plan,
+        observed: &Tally,
+        (connections, counters): (&Connections, &Counters),
+        says_hello: bool,
+    ) -> OurRequests {
+        let sent_again = counters.retry.retries.total() > 0 || !counters.redirects.is_zero();
         let opened_later = connections.churn.is_some() || connections.reconnected > 0 || connections.lost > 0;
         let is_counted = (plan.servers.len() == 1 || !plan.protocol.is_resp())
             && plan.window().is_none()
             && plan.has_no_commands()
             // A proxy puts its own questions, and cuts requests.
             && plan.server_stats_at.is_empty()
+            && !sent_again
             && !(says_hello && opened_later);
         OurRequests::of(plan, observed, is_counted)
     }
@@ -243,8 +251,22 @@ mod tests {
             (servers(1, resp()), &lost, false, true),
         ];
         for (plan, connections, says_hello, is_counted) in table {
-            let ours = OurRequests::of_run(&plan, &observed, connections, says_hello);
-            assert_eq!(ours.counted.is_some(), is_counted, "{:?} {says_hello}", plan.protocol);
+            let of_run = |counters: &Counters| {
+                OurRequests::of_run(&plan, &observed, (connections, counters), says_hello)
+            };
+            let mut counters = Counters::default();
+            assert_eq!(of_run(&counters).counted.is_some(), is_counted, "{:?} {says_hello}", plan.protocol);
+            counters.retry.given_up.timeout = 1;
+            assert_eq!(
+                of_run(&counters).counted.is_some(),
+                is_counted,
+                "what was never sent again is sent once"
+            );
+            counters.retry.retries.timeout = 1;
+            assert_eq!(of_run(&counters).counted, None, "the server may have carried it out twice");
+            counters = Counters::default();
+            counters.redirects.repeated = 1;
+            assert_eq!(of_run(&counters).counted, None, "as that of a cluster");
         }
     }
 }

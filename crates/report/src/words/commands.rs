@@ -1,12 +1,12 @@
 //! The words for commands of the user that read what nothing of the run stored.
 
-use pummel_logic::plan::{Plan, Unfed};
+use pummel_logic::plan::{CommandWithoutData, Plan};
 use pummel_measure::words::{counted, grouped};
 
 /// The records that a load of a plan stored, of those that it was to store.
 pub(crate) fn loaded(plan: &Plan, stored: u64, records: u64) -> String {
-    match plan.load_command.as_ref().map_or(1, |load| load.per_record) {
-        0 | 1 => format!("{} of {} stored", grouped(stored), counted(records, "record")),
+    match plan.stores_per_record() {
+        1 => format!("{} of {} stored", grouped(stored), counted(records, "record")),
         each => {
             format!(
                 "{} of {} ({} for each record) made",
@@ -19,7 +19,7 @@ pub(crate) fn loaded(plan: &Plan, stored: u64, records: u64) -> String {
 }
 
 /// The sentence for such a command.
-pub(crate) fn unfed(command: &Unfed<'_>) -> String {
+pub(crate) fn without_data(command: &CommandWithoutData<'_>) -> String {
     let name = command.name;
     match (command.loaded_plain, command.reads_plain) {
         (true, _) => format!(
@@ -53,7 +53,9 @@ mod tests {
 
     #[test]
     fn commands_that_found_nothing_are_told_what_would_store_it() {
-        let told = |reads_plain, loaded_plain| unfed(&Unfed { name: "range", reads_plain, loaded_plain });
+        let told = |reads_plain, loaded_plain| {
+            without_data(&CommandWithoutData { name: "range", reads_plain, loaded_plain })
+        };
         assert!(told(false, true).starts_with("'range' does not read the plain values"));
         assert!(told(true, false).ends_with("--load stores plain values, which it reads"));
         assert_eq!(

@@ -152,11 +152,15 @@ fn failed(requests: &FailedRequests) -> String {
 
 /// The records that a load did not store.
 pub fn unstored(unstored: &Unstored) -> String {
-    let Unstored { records, stored, why } = unstored;
+    let Unstored { records, stored, per_record, why } = unstored;
     let missing = records.saturating_sub(*stored);
+    let (many, done) = match per_record {
+        0 | 1 => (format!("{records} records"), "stored"),
+        each => (format!("{records} stores (up to {each} for each record)"), "made"),
+    };
     match stored {
-        0 => format!("none of {records} records was stored{}", behind(why)),
-        _ => format!("{missing} of {records} records {} not stored{}", was(missing), behind(why)),
+        0 => format!("none of {many} was {done}{}", behind(why)),
+        _ => format!("{missing} of {many} {} not {done}{}", was(missing), behind(why)),
     }
 }
 
@@ -270,7 +274,7 @@ mod tests {
         };
         let why = || Some(Why::Trouble(closed()));
         let said = || Some(Why::Said { what: "SERVER_ERROR out of memory".to_owned(), count: 6 });
-        let unstored = |stored, why| Reason::Unstored(Unstored { records: 10, stored, why });
+        let unstored = |stored, why| Reason::Unstored(Unstored { records: 10, stored, per_record: 1, why });
         let gone = |turned_away, trouble| Reason::ServerGone {
             server: "b:2".to_owned(),
             silent_ns: SECOND / 2,
@@ -319,6 +323,10 @@ mod tests {
                 "b:2 did not answer for the last 0.5 s: the server closed the connection",
             ),
             (unstored(0, None), "none of 10 records was stored"),
+            (
+                Reason::Unstored(Unstored { records: 30, stored: 27, per_record: 3, why: None }),
+                "3 of 30 stores (up to 3 for each record) were not made",
+            ),
             (
                 unstored(3, said()),
                 "7 of 10 records were not stored: the server said \"SERVER_ERROR out of memory\" (6 times)",
@@ -443,7 +451,7 @@ mod tests {
             more: 3,
             is_stopped: true,
             standstill: Some(ControllerStandstill { length_ns: 2 * SECOND, at }),
-            unstored: Some(Unstored { records: 10, stored: 0, why: None }),
+            unstored: Some(Unstored { records: 10, stored: 0, per_record: 1, why: None }),
         };
         assert_eq!(
             reason(&all),

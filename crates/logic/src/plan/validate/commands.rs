@@ -127,12 +127,16 @@ fn keeps_slot(
     text: &str,
     template: &Template,
 ) -> Result<(), Invalid> {
-    let expected = "expected keys that have the slot of __key__ whatever it is, such as __key__ or {__key__}:x, where slots decide on \
-                    the node; several records need --key-tag";
-    refuse_if(
-        plan.route.deals_slots() && !template.keeps_slot(plan.data.key_tag.is_some(), slot_of),
-        path,
-        text,
-        expected,
-    )
+    let has_tag = plan.data.key_tag.is_some();
+    // Braces around a key that has a tag make another tag of it.
+    let expected = match has_tag {
+        true => {
+            "expected keys that have the tag of __key__, such as __key__, __key2__ or __key__:x, where slots decide on the node"
+        }
+        false => {
+            "expected keys that have the slot of __key__ whatever it is, such as __key__ or {__key__}:x, where slots decide on the \
+             node; several records need --key-tag"
+        }
+    };
+    refuse_if(plan.route.deals_slots() && !template.keeps_slot(has_tag, slot_of), path, text, expected)
 }

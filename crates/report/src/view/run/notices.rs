@@ -48,7 +48,7 @@ pub(super) fn before_trust(document: &Document, headline: &Headline) -> Vec<Line
         restart,
         unsent,
         misses,
-        unfed,
+        without_data,
         outcomes,
         agents,
         servers,
@@ -380,14 +380,18 @@ fn misses(document: &Document) -> Vec<Line> {
 }
 
 /// The commands that found nothing and read what nothing of the run stored.
-fn unfed(document: &Document) -> Vec<Line> {
-    let commands = document.plan.unfed_commands();
+fn without_data(document: &Document) -> Vec<Line> {
+    let commands = document.plan.commands_without_data();
     let found_nothing = |name: &str| {
         let op = document.ops.iter().find(|(other, _)| *other == name);
         op.is_some_and(|(_, op)| op.hits == 0 && op.requests > 0)
     };
     let commands = commands.iter().filter(|command| found_nothing(command.name));
-    labelled("Commands", Tone::Warning, commands.map(|command| Text::plain(words::commands::unfed(command))))
+    labelled(
+        "Commands",
+        Tone::Warning,
+        commands.map(|command| Text::plain(words::commands::without_data(command))),
+    )
 }
 
 /// The operations of which some requests were answered and stored or found nothing.

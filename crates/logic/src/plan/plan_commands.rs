@@ -8,7 +8,7 @@ use crate::protocol::resp::template::{Template, TemplateError};
 
 /// A command that reads keys in which nothing of its plan has stored what it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unfed<'a> {
+pub struct CommandWithoutData<'a> {
     /// Name of the command.
     pub name: &'a str,
     /// The command reads keys that hold plain values.
@@ -19,7 +19,7 @@ pub struct Unfed<'a> {
 
 impl Plan {
     /// The commands that read keys in which neither the load nor another command stores what they read.
-    pub fn unfed_commands(&self) -> Vec<Unfed<'_>> {
+    pub fn commands_without_data(&self) -> Vec<CommandWithoutData<'_>> {
         let loaded_plain =
             self.phases.iter().any(|phase| matches!(&phase.work, Work::Load(load) if load.commands));
         let templates: Vec<Template> = self.commands.iter().filter_map(|own| own.template().ok()).collect();
@@ -30,12 +30,12 @@ impl Plan {
             return Vec::new();
         }
         let commands = self.commands.iter().zip(&templates).filter(|(_, template)| template.has_key());
-        let unfed = commands.map(|(command, template)| Unfed {
+        let without = commands.map(|(command, template)| CommandWithoutData {
             name: &command.name,
             reads_plain: template.reads_plain(),
             loaded_plain,
         });
-        unfed.filter(|unfed| !(unfed.reads_plain && unfed.loaded_plain)).collect()
+        without.filter(|command| !(command.reads_plain && command.loaded_plain)).collect()
     }
 
     /// The templates of the commands, by [`Verb::command`], that of the load behind the others; `None` without any.
@@ -54,6 +54,11 @@ impl Plan {
         self.commands.is_empty() && self.load_command.is_none()
     }
 
+    /// Times that a load sends its command for each record of commands; 1 where it stores plain values.
+    pub fn stores_per_record(&self) -> u64 {
+        self.load_command.as_ref().map_or(1, |load| load.per_record)
+    }
+
     /// The verb of the command that the load stores with; `None` where it stores plain values alone.
     pub fn load_verb(&self) -> Option<Verb> {
         self.load_command.as_ref().and_then(|_| Verb::of_command(self.commands.len()))
@@ -67,7 +72,7 @@ mod tests {
 
     #[test]
     fn commands_that_read_what_nothing_stores_are_found() {
-        let unfed = |texts: &[&str], load: Option<Load>, load_command: Option<&str>| {
+        let without_data = |texts: &[&str], load: Option<Load>, load_command: Option<&str>| {
             let load = load.map(|load| Phase {
                 name: "load".to_owned(),
                 work: Work::Load(load),
@@ -81,17 +86,17 @@ mod tests {
                 phases: load.into_iter().collect(),
                 ..Plan::default()
             };
-            let names = plan.unfed_commands();
-            names.iter().map(|unfed| unfed.name.to_owned()).collect::<Vec<String>>().join(",")
+            let names = plan.commands_without_data();
+            names.iter().map(|without_data| without_data.name.to_owned()).collect::<Vec<String>>().join(",")
         };
         let (range, get) = ("LRANGE __key__ 0 9", "GETRANGE __key__ 0 9");
         let plain = || Some(Load { commands: true, ..Load::default() });
-        assert_eq!(unfed(&[range, get, "PING"], None, None), "lrange,getrange");
-        assert_eq!(unfed(&[range, get], plain(), None), "lrange");
-        assert_eq!(unfed(&[range, get], Some(Load::default()), None), "lrange,getrange");
-        assert_eq!(unfed(&[range, get], plain(), Some("RPUSH __key__ x")), "");
-        assert_eq!(unfed(&[range, "LPUSH __key__ x"], None, None), "");
-        assert_eq!(unfed(&[range, "NEW.COMMAND __key__"], None, None), "");
-        assert_eq!(unfed(&["LRANGE"], None, None), "", "a command whose words were hidden");
+        assert_eq!(without_data(&[range, get, "PING"], None, None), "lrange,getrange");
+        assert_eq!(without_data(&[range, get], plain(), None), "lrange");
+        assert_eq!(without_data(&[range, get], Some(Load::default()), None), "lrange,getrange");
+        assert_eq!(without_data(&[range, get], plain(), Some("RPUSH __key__ x")), "");
+        assert_eq!(without_data(&[range, "LPUSH __key__ x"], None, None), "");
+        assert_eq!(without_data(&[range, "NEW.COMMAND __key__"], None, None), "");
+        assert_eq!(without_data(&["LRANGE"], None, None), "", "a command whose words were hidden");
     }
 }
