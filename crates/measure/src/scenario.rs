@@ -165,6 +165,7 @@ impl Scenario {
                     keys: requests,
                     counted: Some(requests),
                     one_to_one: true,
+                    untold: None,
                 }),
                 ..Evidence::default()
             }),

@@ -203,7 +203,7 @@ pub fn evidence() -> Evidence {
         unread: vec!["the kernel does not say what the hypervisor took".to_owned()],
         ..MachineEvidence::default()
     };
-    let ours = OurRequests { sent: 2_000, keys: 2_000, counted: Some(2_000), one_to_one: true };
+    let ours = OurRequests { sent: 2_000, keys: 2_000, counted: Some(2_000), one_to_one: true, untold: None };
     Evidence { servers: vec![server], machines: vec![machine], ours: Some(ours), ..Evidence::default() }
 }
 

@@ -54,6 +54,12 @@ impl Plan {
         self.commands.is_empty() && self.load_command.is_none()
     }
 
+    /// Whether a server counts one command for each request of a command of the user, as far as is known here.
+    pub fn commands_count_once(&self) -> bool {
+        let once = |command: &Command| command.template().is_ok_and(|template| template.counts_once());
+        self.commands.iter().all(once)
+    }
+
     /// Times that a load sends its command for each record of commands; 1 where it stores plain values.
     pub fn stores_per_record(&self) -> u64 {
         self.load_command.as_ref().map_or(1, |load| load.per_record)

@@ -23,6 +23,7 @@ pub mod server;
 pub mod server_stats;
 pub mod slabs;
 pub mod slots;
+mod untold;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,7 @@ pub use self::server::{
 use self::server_stats::ServerStats;
 pub use self::slabs::SlabClass;
 pub use self::slots::SlotUse;
+pub use self::untold::{UntoldLookups, UntoldMisses};
 
 /// The evidence of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,39 +68,57 @@ impl Evidence {
     /// Enters the requests that this process sent between the readings: as far as servers count them, with one server into
     /// its reading, with several into the evidence, since it is not known which of them had how many.
     pub fn set_our_requests(&mut self, ours: Option<OurRequests>) {
-        self.ours = ours;
         let asked = ours.and_then(|ours| ours.counted);
-        if let [server] = self.servers.as_mut_slice() {
-            return server.set_our_requests(asked);
-        }
         let is_comparable = |server: &ServerEvidence| match (&server.reading, &server.unread) {
             (Some(reading), _) => reading.our_requests.is_some(),
             // Another process asks this server.
             (None, why) => why.is_none(),
         };
-        self.our_requests = asked.filter(|_| self.servers.iter().all(is_comparable));
+        let are_comparable = self.servers.iter().all(is_comparable);
+        self.ours = ours.map(|ours| OurRequests { untold: ours.untold.filter(|_| are_comparable), ..ours });
+        if let [server] = self.servers.as_mut_slice() {
+            return server.set_our_requests(asked);
+        }
+        self.our_requests = asked.filter(|_| are_comparable);
         self.servers.iter_mut().for_each(ServerEvidence::forget_our_requests);
     }
 
     /// Notes that requests were sent that no process of the run has counted.
     pub fn forget_our_requests(&mut self) {
         self.our_requests = None;
+        if let Some(ours) = &mut self.ours {
+            ours.untold = None;
+        }
         self.servers.iter_mut().for_each(ServerEvidence::forget_our_requests);
     }
 
     /// Requests of others that several servers counted, and ours; absent where one of them is not known.
     pub fn others_of_several(&self) -> Option<(u64, u64)> {
         let ours = self.our_requests?;
-        // One server by two names counts every request for both.
-        let readings = || self.servers.iter().filter_map(|server| server.reading.as_ref());
-        let is_twice =
-            |one: &ServerReading| readings().filter(|other| one.is_of_one_process(other)).count() > 1;
-        if readings().any(is_twice) {
+        if self.names_one_twice() {
             return None;
         }
         let counted = self.servers.iter().map(|server| server.reading.as_ref()?.counts.requests);
         let counted: u64 = counted.sum::<Option<u64>>()?;
         Some((counted.saturating_sub(ours), ours))
+    }
+
+    /// Whether one server was read by two names, and so counts every request for both.
+    fn names_one_twice(&self) -> bool {
+        let readings = || self.servers.iter().filter_map(|server| server.reading.as_ref());
+        let is_twice =
+            |one: &ServerReading| readings().filter(|other| one.is_of_one_process(other)).count() > 1;
+        readings().any(is_twice)
+    }
+
+    /// The misses of the one command whose replies do not tell them, by the servers' counts; absent where those are not known.
+    pub fn untold_misses(&self) -> Option<UntoldMisses> {
+        let untold = self.ours?.untold?;
+        let are_read = self.servers.iter().all(|server| server.reading.is_some());
+        if !are_read || self.names_one_twice() {
+            return None;
+        }
+        untold.missed(self.servers.iter().filter_map(|server| server.reading.as_ref()))
     }
 
     /// Makes what another process said fit for a report: only the servers that it was asked about, and `clean` words.
@@ -208,7 +228,7 @@ mod tests {
 
     /// Requests that a server counts as the client does.
     fn ours(counted: u64) -> OurRequests {
-        OurRequests { sent: counted, keys: counted, counted: Some(counted), one_to_one: true }
+        OurRequests { sent: counted, keys: counted, counted: Some(counted), one_to_one: true, untold: None }
     }
 
     /// Evidence of one process on two servers, each of which counted 60 requests.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::server::ServerReading;
+use super::untold::UntoldLookups;
 use super::{memcached, redis};
 use crate::connections::Connections;
 use crate::counters::Counters;
@@ -25,6 +26,9 @@ pub struct OurRequests {
     pub counted: Option<u64>,
     /// Whether a server counts each of the requests once.
     pub one_to_one: bool,
+    /// The lookups of the one command whose replies do not tell what it found; absent unless there is one such command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untold: Option<UntoldLookups>,
 }
 
 impl OurRequests {
@@ -46,7 +50,8 @@ impl OurRequests {
             keys,
             counted: is_comparable.then(counted),
             // A command of the user's own may be a script, whose commands a server counts too.
-            one_to_one: keys == sent && plan.has_no_commands(),
+            one_to_one: keys == sent && plan.commands_count_once(),
+            untold: UntoldLookups::of(plan, tally),
         }
     }
 
@@ -64,7 +69,7 @@ impl OurRequests {
         let opened_later = connections.churn.is_some() || connections.reconnected > 0 || connections.lost > 0;
         let is_counted = (plan.servers.len() == 1 || !plan.protocol.is_resp())
             && plan.window().is_none()
-            && plan.has_no_commands()
+            && plan.commands_count_once()
             // A proxy puts its own questions, and cuts requests.
             && plan.server_stats_at.is_empty()
             && !sent_again
@@ -78,6 +83,7 @@ impl OurRequests {
         self.keys = self.keys.saturating_add(other.keys);
         self.counted = self.counted.zip(other.counted).map(|(one, more)| one.saturating_add(more));
         self.one_to_one &= other.one_to_one;
+        self.untold = self.untold.zip(other.untold).and_then(|(one, more)| one.with(more));
     }
 
     /// Number of clients' requests behind `requests` that servers counted, where those of other clients are like ours;
@@ -202,7 +208,13 @@ mod tests {
         let mut all = OurRequests::of(&plan(Protocol::Text, 2), &tally(10, 20, 0), true);
         all.merge(&OurRequests::of(&plan(Protocol::Text, 2), &tally(5, 10, 0), true));
         assert_eq!((all.sent, all.keys, all.counted), (15, 30, Some(30)));
-        all.merge(&OurRequests { sent: 1, keys: 1, counted: None, one_to_one: true });
+        all.merge(&OurRequests {
+            sent: 1,
+            keys: 1,
+            counted: None,
+            one_to_one: true,
+            ..OurRequests::default()
+        });
         assert_eq!((all.sent, all.counted, all.one_to_one), (16, None, false));
     }
 
@@ -216,7 +228,13 @@ mod tests {
             serving_threads: Some(2),
             ..ServerReading::default()
         };
-        let single = OurRequests { sent: 100_000, keys: 100_000, counted: Some(100_000), one_to_one: true };
+        let single = OurRequests {
+            sent: 100_000,
+            keys: 100_000,
+            counted: Some(100_000),
+            one_to_one: true,
+            untold: None,
+        };
         let cost = CpuCost::at(&reading, Some(&single)).expect("both are counted");
         assert_eq!((cost.per_request_ns, cost.per_key_ns), (10_000.0, None));
         let many = OurRequests { sent: 1_000, one_to_one: false, ..single };

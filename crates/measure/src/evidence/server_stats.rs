@@ -115,7 +115,7 @@ mod tests {
         };
         let interval = |counts| ServerInterval { cpu_ns: Some(3000), counts, ..ServerInterval::default() };
         let busy = interval(counts(10, 9));
-        let ours = OurRequests { sent: 10, keys: 10, counted: None, one_to_one: true };
+        let ours = OurRequests { sent: 10, keys: 10, counted: None, one_to_one: true, untold: None };
         let cost = |interval: &ServerInterval| Some(interval.cpu_cost(Some(&ours))?.per_request_ns);
         assert_eq!((busy.hit_ratio(), cost(&busy)), (Some(0.9), Some(300.0)));
         let idle = interval(counts(0, 0));

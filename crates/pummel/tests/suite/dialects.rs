@@ -320,6 +320,44 @@ fn what_an_mset_stored_is_what_every_read_finds() {
     assert_readable(&server.name(), "mset", &["resp2"], "get:1");
 }
 
+#[test]
+fn keys_that_replies_say_nothing_of_are_missed_by_the_servers_count() {
+    let server = Redis::start(&[]);
+    let run = |commands: &[&str], more: &[&str]| {
+        let words = format!("run -s {} --protocol resp3 -n 8000 --no-baseline", server.name());
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let named = commands.iter().flat_map(|command| ["--command", command]);
+        let words: Vec<&str> = words.into_iter().chain(named).chain(more.iter().copied()).collect();
+        Running::start_words(&words).end().expect(0)
+    };
+    let told = "evidence/untold_misses";
+    let there = ["--load", "--records", "1000", "--mix", "length:3,get:1"];
+    let ended = run(&["length=STRLEN __key__"], &there);
+    assert_eq!(ended.json().count(&format!("{told}/misses")), 0);
+    assert!(!ended.text.contains("did not exist"), "{}", ended.text);
+
+    let nine_of_ten = "if i % 10 > 0 then redis.call('DEL', key) end";
+    server.say(&format!("EVAL \"for i, key in ipairs(redis.call('KEYS', '*')) do {nine_of_ten} end\" 0"));
+    let ended = run(&["length=STRLEN __key__"], &there[1..]);
+    let result = ended.json();
+    let lookups = result.count(&format!("{told}/lookups"));
+    assert_eq!(lookups, result.count("ops/length/completed"));
+    let share = result.count(&format!("{told}/misses")) as f64 / lookups as f64;
+    assert!((0.85..0.95).contains(&share), "nine of ten keys do not exist: {share}");
+    assert!(ended.text.contains("of the keys of 'length' did not exist"), "{}", ended.text);
+
+    for (other, mix) in
+        [("bit=GETBIT __key__ 7", "length:1,bit:1"), ("field=HGET h:__key__ a", "length:1,field:1")]
+    {
+        let ended = run(&["length=STRLEN __key__", other], &["--records", "1000", "--mix", mix]);
+        assert_eq!(
+            ended.json().at(told),
+            &serde_json::Value::Null,
+            "{other}: whose misses they are is not known"
+        );
+    }
+}
+
 /// Runs a command of the user's own, whose words may have blanks, against a Redis.
 fn command(server: &Redis, command: &str, more: &str) -> Ended {
     let words = format!("run -s {} --protocol resp3 -n 2000 -v {more}", server.name());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pummel_logic::plan::Plan;
 use pummel_logic::time::{Nanos, seconds};
 use pummel_measure::evidence::server::{BackgroundSave, SaveKind};
 use pummel_measure::evidence::{
@@ -25,10 +26,29 @@ pub struct EvidenceResult {
     /// Requests of the run that several servers were sent together; absent with one server, and where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub our_requests: Option<u64>,
+    /// The misses of the one command whose replies do not tell them, by the servers' counts; absent where there is none or several,
+    /// and where the servers counted other lookups than those of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untold_misses: Option<UntoldMissesResult>,
     /// The operations of the run with one and with ten requests in flight, after the run (`--probe`); absent
     /// where they were not probed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeResult>,
+}
+
+/// The misses of a command whose replies do not tell them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct UntoldMissesResult {
+    /// Name of the command.
+    pub command: String,
+    /// Keys that it looked up.
+    pub lookups: u64,
+    /// Keys among them that did not exist; up to 1 % of the lookups may be those of other clients.
+    pub misses: u64,
+    /// Share of the keys that did not exist; null where it may be 0.
+    pub share: Option<f64>,
 }
 
 /// The operations of a run with few requests in flight.
@@ -343,13 +363,19 @@ pub struct SocketsResult {
 }
 
 impl EvidenceResult {
-    pub(super) fn of(evidence: &Evidence) -> EvidenceResult {
+    pub(super) fn of(evidence: &Evidence, plan: &Plan) -> EvidenceResult {
         let ours = evidence.ours.as_ref();
         let servers = evidence.servers.iter().map(|server| ServerResult::of(server, ours));
         EvidenceResult {
             servers: servers.collect(),
             machines: evidence.machines.iter().map(MachineResult::of).collect(),
             our_requests: evidence.our_requests,
+            untold_misses: evidence.untold_misses().map(|untold| UntoldMissesResult {
+                command: plan.name_of(untold.verb).to_owned(),
+                lookups: untold.lookups,
+                misses: untold.missed,
+                share: untold.share(),
+            }),
             probe: evidence.probe.as_ref().map(|probe| ProbeResult {
                 one: ProbeHalfResult::of(&probe.one),
                 ten: ProbeHalfResult::of(&probe.ten),

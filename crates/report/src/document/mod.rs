@@ -484,7 +484,7 @@ impl Document {
         let asked = AskedRate::of(plan);
         let groups = if summary.groups.len() > 1 { summary.groups.as_slice() } else { &[] };
         let ops = ops_of(plan, &summary.ops, &measurement.ops());
-        let evidence = measurement.evidence.as_ref().map(EvidenceResult::of);
+        let evidence = measurement.evidence.as_ref().map(|seen| EvidenceResult::of(seen, plan));
         let are_unexpected = unexpected_misses::are_unexpected(plan, measurement, evidence.as_ref());
         let cluster = ClusterResult::of(report, are_unexpected);
         let document = Document {

@@ -1,7 +1,7 @@
 //! The words for commands of the user that read what nothing of the run stored.
 
 use pummel_logic::plan::{CommandWithoutData, Plan};
-use pummel_measure::words::{counted, grouped};
+use pummel_measure::words::{counted, grouped, percent};
 
 /// The records that a load of a plan stored, of those that it was to store.
 pub(crate) fn loaded(plan: &Plan, stored: u64, records: u64) -> String {
@@ -32,6 +32,14 @@ pub(crate) fn without_data(command: &CommandWithoutData<'_>) -> String {
             format!("this run stored nothing for '{name}'; --load-command stores what it reads")
         }
     }
+}
+
+/// The sentence for a command of which this share of the keys did not exist by the servers' counts.
+pub(crate) fn untold_misses(name: &str, share: f64) -> String {
+    format!(
+        "by the server's count {} of the keys of '{name}' did not exist; its replies do not show it",
+        percent(share)
+    )
 }
 
 #[cfg(test)]

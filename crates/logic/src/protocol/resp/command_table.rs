@@ -141,6 +141,11 @@ impl CommandRow {
         self.repeats && (is_read || !has_word("NX") && !has_word("GET"))
     }
 
+    /// Whether the command carries out a script, whose commands a server counts too.
+    pub(super) fn calls_others(&self) -> bool {
+        SCRIPTED.contains(&self.name)
+    }
+
     /// Whether the command reads keys that hold plain values, whatever else it may read.
     pub(super) fn reads_plain(&self) -> bool {
         self.access == Access::Read && PLAIN_READS.contains(&self.name)
@@ -216,6 +221,9 @@ const PLAIN_READS: &[&str] = &[
     "TTL",
     "TYPE",
 ];
+
+/// Commands that carry out scripts.
+const SCRIPTED: &[&str] = &["EVAL", "EVALSHA", "EVALSHA_RO", "EVAL_RO", "FCALL", "FCALL_RO"];
 
 /// Options that store what is found elsewhere and answer with its number.
 const STORES: &[(&str, Tells)] = &[("STORE", Tells::Zero), ("STOREDIST", Tells::Zero)];

@@ -5,6 +5,7 @@ mod asked;
 mod command_table;
 mod decode;
 mod encode;
+pub mod key_lookups;
 mod places;
 mod reply;
 pub mod reply_shape;

@@ -5,6 +5,7 @@ use std::fmt;
 use super::asked::LookedUp;
 use super::command_table::{Access, CommandRow, Tells, Wait};
 use super::encode::{push_bulk, push_bulk_number};
+use super::key_lookups::{KeyLookups, Told};
 pub use super::places::Wanted;
 use super::places::{Fill, Part, PlaceError, Places};
 use super::reply_shape::ReplyShape;
@@ -90,6 +91,10 @@ pub struct Template {
     reads_plain: bool,
     /// The meaning of replies for what was looked up; `None` where they have none.
     looked_up: Option<LookedUp>,
+    /// The lookups of keys that a server counts; `None` where these are not known, and for several commands.
+    key_lookups: Option<KeyLookups>,
+    /// Whether a server counts one command for each request.
+    counts_once: bool,
     /// The time for which the server may let a request wait, in nanoseconds; `None` for one that is answered at once.
     waits_ns: Option<Nanos>,
     /// Whether the command can be carried out twice as well as once.
@@ -236,6 +241,8 @@ impl Template {
                 .all(|(command, (role, _))| command.reads() && *role == Role::Plain),
             reads_plain: false,
             looked_up: None,
+            key_lookups: None,
+            counts_once: false,
             may_repeat: false,
             waits_ns: None,
             key_words: commands.iter().flat_map(ReadCommand::key_words).collect(),
@@ -250,6 +257,8 @@ impl Template {
         }
         if let [command] = &commands[..] {
             template.looked_up = command.looked_up();
+            template.key_lookups = command.key_lookups();
+            template.counts_once = command.row.is_some_and(|row| !row.calls_others());
             template.reads_plain = command.row.is_some_and(CommandRow::reads_plain);
             template.may_repeat = command.may_repeat();
         } else {
@@ -280,7 +289,12 @@ impl Template {
     #[must_use]
     pub fn expecting(self, shape: ReplyShape) -> Template {
         let tells = shape.tells();
-        Template { looked_up: (tells != Tells::No).then_some(LookedUp { tells, keys: 1 }), ..self }
+        let told = if tells == Tells::No { Told::Nothing } else { Told::Other };
+        Template {
+            looked_up: (tells != Tells::No).then_some(LookedUp { tells, keys: 1 }),
+            key_lookups: self.key_lookups.map(|lookups| KeyLookups { told, ..lookups }),
+            ..self
+        }
     }
 
     /// Whether the command is known to read keys that hold plain values.
@@ -291,6 +305,16 @@ impl Template {
     /// Whether replies tell what was there.
     pub fn tells(&self) -> bool {
         self.looked_up.is_some()
+    }
+
+    /// The lookups of keys that a server counts for each request; `None` where these are not known.
+    pub fn key_lookups(&self) -> Option<KeyLookups> {
+        self.key_lookups
+    }
+
+    /// Whether a server counts one command for each request: a single command that is known and carries out no script.
+    pub fn counts_once(&self) -> bool {
+        self.counts_once
     }
 
     /// Whether a word of the command has the key of the record in it.
@@ -455,6 +479,12 @@ impl ReadCommand {
 
     fn looked_up(&self) -> Option<LookedUp> {
         self.row.and_then(|row| looked_up(row, &self.words, self.keys.len()))
+    }
+
+    fn key_lookups(&self) -> Option<KeyLookups> {
+        let has_word = |option: &str| has_word(&self.words, option);
+        let row = self.row?;
+        KeyLookups::of(row, self.keys.len(), row.tells_with(has_word), has_word)
     }
 
     fn may_repeat(&self) -> bool {
@@ -720,6 +750,48 @@ mod tests {
         for text in ["CLIENT ID", "DEBUG SLEEP 0", "NEW.COMMAND", "XREAD STREAMS __key__ 0"] {
             assert!(Template::parse(text).is_ok(), "{text}");
         }
+    }
+
+    #[test]
+    fn lookups_are_those_that_servers_count_and_scripts_look_up_what_they_like() {
+        let lookups = |text: &str| Template::parse(text).expect("a command").key_lookups();
+        for (text, per_request, told) in [
+            ("GET __key__", 1, Told::Keys),
+            ("MGET __key__ __key2__", 2, Told::Keys),
+            ("HGETALL __key__", 1, Told::Keys),
+            ("HMGET __key__ a b", 1, Told::Other),
+            ("LRANGE __key__ 0 9", 1, Told::Other),
+            ("STRLEN __key__", 1, Told::Nothing),
+            ("PFCOUNT __key__ __key2__", 2, Told::Nothing),
+            ("XREAD STREAMS __key__ 0", 2, Told::Other),
+            ("MEMORY USAGE __key__", 0, Told::Other),
+            ("SET __key__ x", 0, Told::Nothing),
+            ("SET __key__ x GET", 1, Told::Keys),
+            ("GETDEL __key__", 1, Told::Keys),
+            ("LPOP __key__", 0, Told::Other),
+            ("SUNIONSTORE {x}d __key__ __key2__", 2, Told::Other),
+            ("ZUNIONSTORE {x}d 2 __key__ __key2__", 2, Told::Other),
+            ("PFMERGE {x}d __key__", 2, Told::Nothing),
+        ] {
+            assert_eq!(lookups(text), Some(KeyLookups { per_request, told }), "{text}");
+        }
+        for text in [
+            "EVAL x 1 __key__",
+            "FCALL_RO f 1 __key__",
+            "SORT __key__",
+            "NEW.COMMAND __key__",
+            "GET __key__ ; STRLEN __key__",
+        ] {
+            assert_eq!(lookups(text), None, "{text}");
+        }
+        let expecting = |shape| Template::parse("GET __key__").map(|template| template.expecting(shape));
+        for (shape, told) in [(ReplyShape::Any, Told::Nothing), (ReplyShape::Nonempty, Told::Other)] {
+            let lookups = expecting(shape).expect("a command").key_lookups();
+            assert_eq!(lookups, Some(KeyLookups { per_request: 1, told }));
+        }
+        let counts_once = |text: &str| Template::parse(text).expect("a command").counts_once();
+        assert!(counts_once("LRANGE __key__ 0 9") && !counts_once("EVAL x 1 __key__"));
+        assert!(!counts_once("NEW.COMMAND") && !counts_once("MULTI ; SET __key__ x ; EXEC"));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) fn before_trust(document: &Document, headline: &Headline) -> Vec<Line
     lines.extend(fail_on(document));
     lines.extend(verify(document, headline));
     lines.extend(audit(document));
-    let kinds: [fn(&Document) -> Vec<Line>; 18] = [
+    let kinds: [fn(&Document) -> Vec<Line>; 19] = [
         cluster::lines,
         retries,
         pushes,
@@ -48,6 +48,7 @@ pub(super) fn before_trust(document: &Document, headline: &Headline) -> Vec<Line
         restart,
         unsent,
         misses,
+        untold_misses,
         without_data,
         outcomes,
         agents,
@@ -392,6 +393,13 @@ fn without_data(document: &Document) -> Vec<Line> {
         Tone::Warning,
         commands.map(|command| Text::plain(words::commands::without_data(command))),
     )
+}
+
+/// The command whose keys were not there by the servers' counts alone.
+fn untold_misses(document: &Document) -> Vec<Line> {
+    let told = document.evidence.as_ref().and_then(|evidence| evidence.untold_misses.as_ref());
+    let words = told.and_then(|told| Some(words::commands::untold_misses(&told.command, told.share?)));
+    words.into_iter().map(|words| Line::warning("Misses", words)).collect()
 }
 
 /// The operations of which some requests were answered and stored or found nothing.
