@@ -15,7 +15,7 @@ const EQUAL_SHARE: f64 = 0.01;
 /// The lookups of keys by a run in which the replies of one command alone do not tell what they found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UntoldLookups {
-    /// The command.
+    /// Verb of the command.
     pub verb: Verb,
     /// Keys that it looked up.
     pub lookups: u64,
@@ -28,7 +28,7 @@ pub struct UntoldLookups {
 /// The misses of a command whose replies do not tell them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UntoldMisses {
-    /// The command.
+    /// Verb of the command.
     pub verb: Verb,
     /// Keys that it looked up.
     pub lookups: u64,

@@ -7,11 +7,11 @@ use super::command_table::{Access, CommandRow, Tells};
 pub struct KeyLookups {
     /// Keys that are counted for each request.
     pub per_request: u32,
-    /// What replies tell of those keys.
+    /// Knowledge that replies give of those keys.
     pub told: Told,
 }
 
-/// What replies tell of the keys that their commands looked up.
+/// Knowledge that replies give of the keys that their commands looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// Replies say of each key whether it exists.
