@@ -78,6 +78,7 @@ struct Task {
     requests: u64,
     end: Nanos,
     depth: u32,
+    batched: bool,
     arrivals: Arrivals,
     rate: f64,
     seed: u64,
@@ -89,7 +90,17 @@ impl Task {
     fn new(work: Work) -> Task {
         let arrivals = Arrivals::Closed;
         let late = Late::Kept;
-        Task { work, requests: u64::MAX, end: NEVER, depth: 1, arrivals, rate: 1.0, seed: 1, late }
+        Task {
+            work,
+            requests: u64::MAX,
+            end: NEVER,
+            depth: 1,
+            batched: false,
+            arrivals,
+            rate: 1.0,
+            seed: 1,
+            late,
+        }
     }
 
     fn of(verb: Verb) -> Task {
@@ -122,6 +133,7 @@ impl Story {
                 end: task.end,
                 requests: task.requests,
                 depth: task.depth,
+                batched: task.batched,
                 repeats: 0,
                 late: task.late,
                 spacing_ns: 0,
@@ -300,6 +312,52 @@ fn each_request_of_a_deep_client_is_due_when_its_own_slot_is_freed() {
     let next: Vec<Nanos> = (0..3).map(|_| story.asks(0, BEGIN + 31 * US).ticket.due - BEGIN).collect();
     assert_eq!(next, [10 * US, 20 * US, 25 * US]);
     assert_eq!(story.waits(0, BEGIN + 31 * US), NEVER);
+}
+
+#[test]
+fn requests_of_a_batch_are_due_when_the_last_answer_of_the_batch_before_has_come() {
+    let task = Task { depth: 3, batched: true, requests: 8, ..Task::of(Verb::Get) };
+    let mut story = Story::new(1, &task);
+    let mut began = BEGIN;
+    for size in [3, 3, 2] {
+        let due: Vec<Nanos> = (0..size).map(|_| story.asks(0, began + US).ticket.due).collect();
+        assert_eq!(due, vec![began; size]);
+        for after in [10, 20, 25].into_iter().take(size) {
+            assert!(!story.is_done(0, began + after * US), "an answer is missing");
+            story.answer(0, Outcome::Hit, began + after * US, began + 30 * US);
+        }
+        began += if size == 3 { 25 * US } else { 20 * US };
+    }
+    assert!(story.is_done(0, began));
+    assert_eq!((story.clients[0].missing(), story.unsent(0, began + SECOND).len()), (0, 0));
+}
+
+#[test]
+fn nothing_of_a_batch_under_way_was_due_when_its_phase_ends() {
+    let task = Task { depth: 3, batched: true, end: BEGIN + SECOND, ..Task::of(Verb::Get) };
+    let mut story = Story::new(1, &task);
+    (0..3).for_each(|_| drop(story.asks(0, BEGIN)));
+    story.answer(0, Outcome::Hit, BEGIN + US, BEGIN + US);
+    assert_eq!(story.unsent(0, BEGIN + SECOND), []);
+}
+
+#[test]
+fn in_open_loop_requests_that_are_due_together_are_a_batch() {
+    let task = Task { depth: 3, batched: true, ..every_100_us(Verb::Get) };
+    let mut story = Story::new(1, &task);
+    let first = story.asks(0, BEGIN).ticket.due;
+    let next = story.waits(0, BEGIN);
+    assert_eq!(next, first + 100 * US, "the next one is due later");
+    assert_eq!(story.waits(0, BEGIN + 650 * US), NEVER, "the batch of one is under way");
+    story.answer(0, Outcome::Hit, BEGIN + 640 * US, BEGIN + 650 * US);
+    let due: Vec<Nanos> = (0..3).map(|_| story.asks(0, BEGIN + 650 * US).ticket.due - first).collect();
+    assert_eq!(due, [100 * US, 200 * US, 300 * US], "each has its own due time");
+    assert_eq!(story.waits(0, BEGIN + 650 * US), NEVER);
+    let ready = |story: &mut Story| story.asks(0, BEGIN + 700 * US).ticket.ready;
+    (0..2).for_each(|_| drop(story.answer(0, Outcome::Hit, BEGIN + 660 * US, BEGIN + 660 * US)));
+    assert_eq!(story.waits(0, BEGIN + 690 * US), NEVER);
+    story.answer(0, Outcome::Hit, BEGIN + 690 * US, BEGIN + 695 * US);
+    assert_eq!(ready(&mut story), BEGIN + 690 * US, "it waited for the last answer");
 }
 
 #[test]
@@ -1142,6 +1200,7 @@ fn what_is_inserted_in_one_phase_stays_inserted_in_the_next() {
         end: NEVER,
         requests: u64::MAX,
         depth: 1,
+        batched: false,
         repeats: 0,
         late: Late::Kept,
         spacing_ns: 0,

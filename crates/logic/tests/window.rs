@@ -188,6 +188,7 @@ const RESTING: PhaseAssignment = PhaseAssignment {
     end: NEVER,
     requests: 0,
     depth: 1,
+    batched: false,
     repeats: 0,
     late: pummel_logic::plan::Late::Kept,
     spacing_ns: 0,

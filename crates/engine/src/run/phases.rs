@@ -420,6 +420,7 @@ fn assignment_of(
         end: times.end,
         requests,
         depth,
+        batched: share.is_batched(client.group),
         repeats,
         late: group.policy.late,
         // What goes as fast as it can, as a load does, has no gaps that could be kept.
@@ -464,6 +465,7 @@ fn churn_phase_of(
         requests: share.requests.unwrap_or(u64::MAX),
         calls: churn.calls,
         depth: share.churning_depth(group, churn.calls),
+        batched: share.is_batched(group),
         has_call_gaps: sequence.is_some_and(|sequence| sequence.calls.is_some()),
         // mcperf's connections come when they are due, and a failed one delays no other.
         paced: sequence.is_none(),

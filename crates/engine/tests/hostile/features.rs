@@ -14,6 +14,8 @@ use pummel_logic::protocol::resp::reply_shape::ReplyShape;
 use pummel_logic::rng::{Stream, below, mix};
 use pummel_logic::time::MILLISECOND;
 
+use crate::plans::depth;
+
 /// A feature of a run, of its servers or of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feature {
@@ -290,11 +292,7 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
             value_size: Dist::Uniform { low: if draws.once_in(3) { 0.0 } else { 24.0 }, high: 1_600.0 },
             ..Data::default()
         },
-        groups: vec![Group {
-            clients: 4,
-            depth: Depth::Limit(draws.one_of(&[1, 1, 3, 8])),
-            ..Group::default()
-        }],
+        groups: vec![Group { clients: 4, depth: depth(&mut draws), ..Group::default() }],
         baseline: !Draws::new(seed, 500).once_in(4),
         ..Plan::default()
     };
@@ -454,7 +452,7 @@ pub fn commands(count: u64, draws: &mut Draws) -> Vec<Command> {
 /// Adds commands of the user to all mixes, some of which ask hardly anything else, and some take turns.
 fn command(plan: &mut Plan, draws: &mut Draws) {
     plan.commands = commands(1 + draws.below(3), draws);
-    if plan.groups.iter().all(|group| group.depth == Depth::Limit(1)) && draws.once_in(2) {
+    if plan.groups.iter().all(|group| group.depth.is_one()) && draws.once_in(2) {
         plan.commands[0] = Command { name: "own-0".to_owned(), ..Command::unnamed(draws.one_of(&DIVIDED)) };
     }
     let load_command = draws.one_of(&LOAD_COMMANDS).to_owned();

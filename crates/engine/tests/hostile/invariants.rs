@@ -2,7 +2,7 @@
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::baseline::{KIND_MAX_NS, ROUND_TRIPS};
-use pummel_logic::plan::{Depth, EventKind, Plan, Protocol, Route, Transport, Work};
+use pummel_logic::plan::{EventKind, Plan, Protocol, Route, Transport, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::Status;
@@ -417,7 +417,7 @@ fn churned(run: &Run<'_>, holds: &mut impl FnMut(bool, &dyn Fn() -> String)) {
     holds(churn.life.count() == churn.established, &|| {
         format!("{} lives of {} connections", churn.life.count(), churn.established)
     });
-    let depth = matches!(setting.plan.groups[0].depth, Depth::Limit(_));
+    let depth = setting.plan.groups[0].depth.limit().is_some();
     let (made, of) =
         outcome.departures.iter().fold((0, 0), |sum, gone| (sum.0 + gone.calls.0, sum.1 + gone.calls.1));
     holds(!depth || made <= of, &|| format!("{made} requests were made of {of}"));

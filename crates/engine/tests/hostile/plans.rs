@@ -182,17 +182,19 @@ fn arrivals(draws: &mut Draws) -> Arrivals {
     }
 }
 
+/// A number of requests that a client has outstanding, or that it sends together.
+pub(crate) fn depth(draws: &mut Draws) -> Depth {
+    let depth = draws.one_of(&[1, 1, 3, 8]);
+    if draws.once_in(4) { Depth::Batch(depth) } else { Depth::Limit(depth) }
+}
+
 fn groups(plan: &mut Plan, kind: Kind, draws: &mut Draws) {
     let count = if kind == Kind::Mixed && draws.once_in(3) { draws.one_of(&[2, 3]) } else { 1 };
     for number in 0..count {
         let mut group = Group {
             name: format!("group {number}"),
             clients: draws.one_of(&[1, 3, 4, 7]),
-            depth: if draws.once_in(5) {
-                Depth::Unlimited
-            } else {
-                Depth::Limit(draws.one_of(&[1, 1, 3, 8]))
-            },
+            depth: if draws.once_in(5) { Depth::Unlimited } else { depth(draws) },
             ..Group::default()
         };
         if draws.once_in(2) {

@@ -766,7 +766,7 @@ fn group(pace: &PaceArgs, arrivals: Option<Arrivals>, rate: Option<f64>) -> Grou
     Group {
         name: "clients".to_string(),
         clients: pace.connections,
-        depth: pace.depth,
+        depth: pace.depth(),
         arrivals: match (arrivals, rate) {
             // They say when clients come.
             (_, None) if pace.conn_rate.is_some() => Arrivals::Closed,

@@ -407,6 +407,13 @@ pub struct PaceArgs {
     /// A number, or `unlimited` (only with --rate)
     #[arg(short, long, value_name = "N", default_value = default_of("--depth"), value_parser = depth, allow_hyphen_values = true)]
     pub depth: Depth,
+    /// Requests per connection that are sent together, each time when all of those before are answered
+    ///
+    /// A server that gets N requests in one piece reads and answers them in one turn, and does more of them in a second than where each
+    /// answer is followed by one new request, as with --depth N. A request is due when the last answer of the batch before has come; in
+    /// open loop those that are due together are sent together, up to N.
+    #[arg(long, value_name = "N", value_parser = values::count_cut, allow_hyphen_values = true, conflicts_with = "depth")]
+    pub batch: Option<u32>,
     /// Requests per second: open loop; without it closed loop
     ///
     /// It is the rate of all connections together. In a closed loop each connection sends its next request as soon as the last one
@@ -451,6 +458,13 @@ pub struct PaceArgs {
     /// A goal is missed when this quantile of the response time is above the limit; may be repeated
     #[arg(long, value_name = "GOAL", value_parser = goals, allow_hyphen_values = true)]
     pub goal: Vec<List<Goal>>,
+}
+
+impl PaceArgs {
+    /// The most requests that a connection has outstanding, or that it sends together.
+    pub fn depth(&self) -> Depth {
+        self.batch.map_or(self.depth, Depth::Batch)
+    }
 }
 
 /// How much is stored at a time.

@@ -145,7 +145,8 @@ fn a_plan_of_which_nothing_is_said_is_that_of_a_run_without_options() {
 }
 
 /// Options of a run that decide fields by the rows of other options.
-const BESIDE: [&str; 10] = [
+const BESIDE: [&str; 11] = [
+    "--batch",
     "--cluster",
     "--hit-ratio",
     "--load",
@@ -240,6 +241,7 @@ fn every_option_of_pace_means_one_change_of_the_plan() {
             plan.groups[0].clients = 10_000;
         }),
         ("-d 16", |plan| plan.groups[0].depth = Depth::Limit(16)),
+        ("--batch 16", |plan| plan.groups[0].depth = Depth::Batch(16)),
         ("--rate 20k", |plan| {
             plan.groups[0].rate = Some(20_000.0);
             plan.groups[0].arrivals = Arrivals::Poisson;

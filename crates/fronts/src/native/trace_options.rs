@@ -151,9 +151,11 @@ impl Typed<RunArgs> {
 
     /// The arrivals of a replay's requests, and the most requests that each client has outstanding.
     pub(super) fn trace_arrivals(&self) -> (Option<Arrivals>, Depth) {
-        let depth = self.args.pace.depth;
+        let depth = self.args.pace.depth();
         match self.trace_pace() {
-            TracePace::Trace { .. } if !self.has("--depth") => (Some(Arrivals::Trace), Depth::Unlimited),
+            TracePace::Trace { .. } if !self.has("--depth") && !self.has("--batch") => {
+                (Some(Arrivals::Trace), Depth::Unlimited)
+            }
             TracePace::Trace { .. } => (Some(Arrivals::Trace), depth),
             TracePace::Fast | TracePace::Rate => (None, depth),
         }

@@ -71,6 +71,8 @@ pub struct PhaseAssignment {
     pub requests: u64,
     /// Most requests outstanding. The client keeps a time for each.
     pub depth: u32,
+    /// Requests are sent in batches of that many, each when all those before it are answered.
+    pub batched: bool,
     /// The treatment of late requests, where there is a schedule.
     pub late: Late,
     /// The least time between two requests of the schedule, in nanoseconds.
@@ -92,6 +94,7 @@ impl PhaseAssignment {
             end: NEVER,
             requests: 0,
             depth: 1,
+            batched: false,
             late: Late::Kept,
             spacing_ns: 0,
             ends_on_time: false,

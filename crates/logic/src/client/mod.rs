@@ -115,7 +115,7 @@ impl Client {
     /// # Panics
     /// Panics when requests of the phase before are outstanding.
     pub fn begin(&mut self, assignment: PhaseAssignment, schedule: Option<Schedule>) {
-        self.under_way.begin(assignment.depth, assignment.begin);
+        self.under_way.begin(assignment.depth, assignment.batched, assignment.begin);
         self.source.begin(assignment, schedule);
         (self.repeated, self.retired, self.stopped) = (0, false, false);
         self.note_plain();
@@ -208,7 +208,10 @@ impl Client {
         }
         match self.next::<KIND>(now, maker) {
             Next::Open(lane) => self.open(lane),
-            Next::Wait(until) => Action::Wait(until),
+            Next::Wait(until) => {
+                self.under_way.slots.close_batch();
+                Action::Wait(until)
+            }
             Next::Done if self.lanes.is_opening() && now < self.source.assignment.end => {
                 Action::Wait(self.source.assignment.end)
             }

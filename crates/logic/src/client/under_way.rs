@@ -24,13 +24,13 @@ impl UnderWay {
         UnderWay { slots: Slots::new(1, 0), waiting: FollowUps::default(), splits: None }
     }
 
-    /// Begins a phase with `depth` slots, which are free since `begin`.
+    /// Begins a phase with `depth` slots, which are free since `begin`; `batched` slots are taken together.
     ///
     /// # Panics
     /// Panics when requests of the phase before are outstanding.
-    pub(super) fn begin(&mut self, depth: u32, begin: Nanos) {
+    pub(super) fn begin(&mut self, depth: u32, batched: bool, begin: Nanos) {
         assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
-        self.slots.renew(depth, begin);
+        self.slots.renew(depth, batched, begin);
         self.waiting.clear();
         if let Some(pending) = self.pending_mut() {
             pending.clear();

@@ -175,6 +175,28 @@ pub enum Gap {
 pub enum Depth {
     /// A number of requests, at least 1.
     Limit(u32),
+    /// So many requests, at least 1, that are sent together when those before are all answered, and none in between.
+    Batch(u32),
     /// All requests that are due, up to the client's share of what memory allows.
     Unlimited,
+}
+
+impl Depth {
+    /// The number of requests; `None` where it is unlimited.
+    pub fn limit(self) -> Option<u32> {
+        match self {
+            Depth::Limit(depth) | Depth::Batch(depth) => Some(depth),
+            Depth::Unlimited => None,
+        }
+    }
+
+    /// Whether requests are sent in batches.
+    pub fn is_batch(self) -> bool {
+        matches!(self, Depth::Batch(_))
+    }
+
+    /// Whether one request at a time is outstanding.
+    pub fn is_one(self) -> bool {
+        self.limit() == Some(1)
+    }
 }

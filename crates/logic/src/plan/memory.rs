@@ -88,7 +88,7 @@ const PROCESS_BYTES: u64 = 64 << 20;
 /// the group share [`UNLIMITED_REQUESTS`], since every request takes memory until it is answered.
 pub fn depth_of(group: &Group) -> u32 {
     match group.depth {
-        Depth::Limit(depth) => depth,
+        Depth::Limit(depth) | Depth::Batch(depth) => depth,
         Depth::Unlimited => {
             let share = UNLIMITED_REQUESTS / u64::from(group.clients).max(1);
             share.max(UNLIMITED_MIN) as u32

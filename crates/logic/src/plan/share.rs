@@ -282,6 +282,12 @@ impl<'a> PhaseShare<'a> {
         }
     }
 
+    /// Whether the clients of a group send their requests in batches in the phase.
+    pub fn is_batched(&self, group: usize) -> bool {
+        let is_measured = matches!(self.phase.work, Work::Mix(_) | Work::Replay(_) | Work::Trace(_));
+        is_measured && self.plan.groups[group].depth.is_batch()
+    }
+
     /// Most requests that a client has outstanding that comes, makes `calls` requests and goes.
     pub fn churning_depth(&self, group: usize, calls: u64) -> u32 {
         let calls = u32::try_from(calls).map_or(u32::MAX, |calls| calls.max(1));
@@ -398,7 +404,7 @@ fn block_of(group: &Group) -> u64 {
 /// time nearly always; more take their memory when they come, within the Plan's bound.
 pub fn depth_at_start(depth: Depth) -> usize {
     match depth {
-        Depth::Limit(depth) => depth as usize,
+        Depth::Limit(depth) | Depth::Batch(depth) => depth as usize,
         Depth::Unlimited => 16,
     }
 }

@@ -122,11 +122,11 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Requests that may be outstanding at one time; absent where there is no limit.
+    /// Requests that may be outstanding at any time; absent where there is no limit, and where batches wait for their last reply.
     pub fn slots(&self) -> Option<u64> {
         let slots = |group: &Group| match group.depth {
             Depth::Limit(depth) => Some(u64::from(depth) * u64::from(group.clients)),
-            Depth::Unlimited => None,
+            Depth::Batch(_) | Depth::Unlimited => None,
         };
         self.plan.groups.iter().map(slots).sum()
     }
@@ -333,11 +333,12 @@ impl<'a> Case<'a> {
     /// The connections, and what each may have in flight.
     pub fn clients(&self) -> Clients {
         let connections = self.plan.groups.iter().map(|group| u64::from(group.clients)).sum();
-        let depth = match self.plan.groups.as_slice() {
-            [Group { depth: Depth::Limit(depth), .. }] => Some(*depth),
-            _ => None,
+        let (depth, batch) = match self.plan.groups.as_slice() {
+            [Group { depth: Depth::Limit(depth), .. }] => (Some(*depth), None),
+            [Group { depth: Depth::Batch(size), .. }] => (Some(*size), Some(*size)),
+            _ => (None, None),
         };
-        Clients { connections, depth }
+        Clients { connections, depth, batch }
     }
 }
 

@@ -515,6 +515,9 @@ pub struct Clients {
     pub connections: u64,
     /// Requests that each may have in flight; absent where groups differ, or there is no limit.
     pub depth: Option<u32>,
+    /// Requests that each sends together, when those before are all answered; absent where they are not sent in batches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
 }
 
 /// Requests in flight of a closed loop.

@@ -236,7 +236,10 @@ impl Form {
                 format!("{}={}", value_words(&command["name"]), value_words(&command["template"]))
             })?,
             Form::Turns => (if value == &Value::Bool(true) { "turns" } else { "drawn" }).to_owned(),
-            Form::Depth => value_words(value.get("limit")?),
+            Form::Depth => match value.get("batch") {
+                Some(size) => format!("batches of {} (--batch)", value_words(size)),
+                None => value_words(value.get("limit")?),
+            },
             Form::Arrivals => read::<Arrivals>(value)?.to_string(),
             Form::Goals => listed(value, |goal| {
                 read::<Goal>(goal).map_or_else(|| value_words(goal), |goal| goal.to_string())
@@ -342,6 +345,7 @@ mod tests {
             (Form::Time, "1500000000", "1500ms"),
             (Form::Depth, "{\"limit\": 4}", "4"),
             (Form::Depth, "\"unlimited\"", "unlimited"),
+            (Form::Depth, "{\"batch\": 16}", "batches of 16 (--batch)"),
             (Form::Operations, "[[\"get\", 9.0], [\"set\", 0.5]]", "get:9,set:0.5"),
             (Form::Arrivals, "\"constant\"", "constant gaps"),
             (Form::Goals, "[{\"quantile\": 0.99, \"limit_ns\": 1000000}]", "p99:1ms"),

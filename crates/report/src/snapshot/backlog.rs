@@ -53,10 +53,7 @@ impl OpenLoop {
         else {
             return None;
         };
-        let slots = |group: &Group| match group.depth {
-            Depth::Limit(depth) => Some(u64::from(depth) * u64::from(group.clients)),
-            Depth::Unlimited => None,
-        };
+        let slots = |group: &Group| Some(u64::from(group.depth.limit()?) * u64::from(group.clients));
         Some(OpenLoop {
             connections: plan.groups.iter().map(|group| u64::from(group.clients)).sum(),
             slots: plan.groups.iter().map(slots).sum(),

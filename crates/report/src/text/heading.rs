@@ -106,6 +106,7 @@ fn comers(group: &Group, churn: &ChurningClients) -> String {
 fn clients(plan: &Plan, group: &Group) -> String {
     let depth = match group.depth {
         Depth::Limit(depth) => format!("depth {}", grouped(u64::from(depth))),
+        Depth::Batch(size) => format!("batches of {}", grouped(u64::from(size))),
         Depth::Unlimited => "unlimited depth".to_owned(),
     };
     let index = plan.groups.iter().position(|other| other.name == group.name).unwrap_or(0);

@@ -533,9 +533,10 @@ fn because(why: Option<&str>) -> String {
 /// The connections, and their depth where it is not 1, such as `50 connections of depth 16`.
 fn clients_text(clients: &Clients) -> String {
     let connections = counted(clients.connections, "connection");
-    match clients.depth {
-        None | Some(1) => connections,
-        Some(depth) => format!("{connections} of depth {depth}"),
+    match (clients.batch, clients.depth) {
+        (None, None | Some(1)) => connections,
+        (Some(size), _) => format!("{connections} with batches of {}", grouped(u64::from(size))),
+        (None, Some(depth)) => format!("{connections} of depth {depth}"),
     }
 }
 
@@ -679,6 +680,7 @@ fn flight_words(flight: &InFlight) -> String {
             format!("{flown:.1} requests on average, of {} that may be", grouped(*slots))
         }
         Some(slots) => counted(*slots, "request"),
+        None if clients.batch.is_some() => format!("{flown:.1} requests on average"),
         None => "as many requests as came".to_owned(),
     };
     let alone =
@@ -686,12 +688,13 @@ fn flight_words(flight: &InFlight) -> String {
     let bound = if flight.server_busy_is_bound { "at most " } else { "" };
     let server = server_busy
         .map_or_else(String::new, |busy| format!("the server's CPU was {bound}{} busy, ", percent(busy)));
+    let size = if clients.batch.is_some() { "larger batches (--batch)" } else { "depth (-d)" };
     let more = match flight.more {
-        None => "",
-        Some(MoreInFlight::Sure) => ". More connections (-c) or depth (-d) give more",
-        Some(MoreInFlight::UnlessOccupied) => {
-            ". More connections (-c) or depth (-d) give more, unless the server is busy with more than its CPU"
-        }
+        None => String::new(),
+        Some(MoreInFlight::Sure) => format!(". More connections (-c) or {size} give more"),
+        Some(MoreInFlight::UnlessOccupied) => format!(
+            ". More connections (-c) or {size} give more, unless the server is busy with more than its CPU"
+        ),
     };
     format!(
         "what is in flight: {flown} ({}), each answered in {} (p50){alone}; {server}{} {}{more}",
@@ -809,7 +812,7 @@ mod tests {
     use pummel_logic::time::{MICROSECOND, MILLISECOND, SECOND};
     use pummel_measure::limit::{StartedAnew, TakenCpu};
 
-    const FIFTY: Clients = Clients { connections: 50, depth: Some(1) };
+    const FIFTY: Clients = Clients { connections: 50, depth: Some(1), batch: None };
 
     fn at(time_ns: Nanos) -> TimeAt {
         TimeAt::new("p99", time_ns)
@@ -824,7 +827,7 @@ mod tests {
             flown: 3.9,
             slots: Some(4),
             is_below: false,
-            clients: Clients { connections: 4, depth: Some(1) },
+            clients: Clients { connections: 4, depth: Some(1), batch: None },
             response_p50_ns: 60_700,
             alone_ns: None,
             server_busy: Some(0.55),
@@ -1222,6 +1225,17 @@ mod tests {
                  pummel's thread 28 %. More connections (-c) or depth (-d) give more, unless the server is busy with more than its CPU",
             ),
             (
+                Cause::InFlight(InFlight {
+                    flown: 41.25,
+                    slots: None,
+                    clients: Clients { connections: 4, depth: Some(16), batch: Some(16) },
+                    more: Some(MoreInFlight::Sure),
+                    ..flight()
+                }),
+                "what is in flight: 41.2 requests on average (4 connections with batches of 16), each answered in 60.7 us (p50); the \
+                 server's CPU was 55 % busy, pummel's thread 28 %. More connections (-c) or larger batches (--batch) give more",
+            ),
+            (
                 Cause::ServiceByExclusion {
                     share: 0.93,
                     client_threads: 1,
@@ -1306,7 +1320,7 @@ mod tests {
                 Cause::ClosedLoop(InFlight {
                     is_below: true,
                     slots: Some(100),
-                    clients: Clients { connections: 50, depth: Some(2) },
+                    clients: Clients { connections: 50, depth: Some(2), batch: None },
                     alone_ns: Some(10 * MILLISECOND),
                     server_busy_is_bound: true,
                     client_threads: 2,

@@ -48,6 +48,8 @@ pub struct ChurnPhase {
     pub calls: u64,
     /// Most requests that a client has outstanding.
     pub depth: u32,
+    /// Whether a client sends that many together, each time when those before are answered.
+    pub batched: bool,
     /// Whether a gap is drawn with each request of a client, after which the next one is due; the first is due when the
     /// connection is open. Without gaps, requests are made in closed loop.
     pub has_call_gaps: bool,
@@ -208,6 +210,7 @@ impl Spawner {
             end: self.phase.end,
             requests: self.calls_of(number),
             depth: self.phase.depth,
+            batched: self.phase.batched,
             repeats: 0,
             late: Late::Kept,
             spacing_ns: 0,

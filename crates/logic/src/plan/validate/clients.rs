@@ -45,7 +45,7 @@ pub fn groups(plan: &Plan) -> Result<(), Invalid> {
 fn group(index: usize, group: &Group) -> Result<(), Invalid> {
     let depth = Field::Depth.of(index);
     within(Field::Clients.of(index), group.clients.into(), 1, CLIENTS_MAX)?;
-    if let Depth::Limit(limit) = group.depth {
+    if let Some(limit) = group.depth.limit() {
         within(depth, limit.into(), 1, DEPTH_MAX)?;
     }
     let clients = f64::from(group.clients);

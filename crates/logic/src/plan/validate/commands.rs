@@ -5,7 +5,7 @@ use super::invalid::{Invalid, refuse, refuse_if, within};
 use super::records::value_size;
 use crate::cluster::slot_of;
 use crate::plan::command::NAME_MAX_BYTES;
-use crate::plan::{Command, Depth, LoadCommand, Phase, Plan, Route, Work};
+use crate::plan::{Command, LoadCommand, Phase, Plan, Route, Work};
 use crate::protocol::resp::template::Template;
 use crate::protocol::{COMMANDS_MAX, Verb};
 use crate::time::{MILLISECOND, typed_time};
@@ -67,7 +67,7 @@ fn template(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid>
     let expected = format!("it is accepted only with {} in --mix", command.name);
     refuse_if(!is_asked(Verb::of_command(place)), path, text, expected)?;
     if let Some(waits_ns) = template.waits_ns() {
-        let is_single = plan.groups.iter().all(|group| group.depth == Depth::Limit(1));
+        let is_single = plan.groups.iter().all(|group| group.depth.is_one());
         let expected =
             "expected --depth 1: what a connection asks behind a command that waits would wait as well";
         refuse_if(!is_single, path, text, expected)?;
@@ -80,7 +80,7 @@ fn template(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid>
         refuse_if(least_ns > plan.timeout_ns, path, text, expected)?;
     }
     if let Some(sequence) = template.sequence() {
-        let is_single = plan.groups.iter().all(|group| group.depth == Depth::Limit(1));
+        let is_single = plan.groups.iter().all(|group| group.depth.is_one());
         let expected = "expected --depth 1: a request between WATCH or MULTI and the end of its transaction would be part of it, or end it";
         refuse_if(sequence.divides_transaction() && !is_single, path, text, expected)?;
         let expected = "expected only reads between WATCH and MULTI, which --cluster repeats where the transaction has to go elsewhere";

@@ -156,10 +156,9 @@ pub fn memory_fits(plan: &Plan) -> Result<(), Invalid> {
     }
     let deepest = plan.groups.iter().enumerate().max_by_key(|(_, group)| memory::depth_of(group));
     let (index, depth) = match deepest {
-        Some((index, group)) => match group.depth {
-            Depth::Limit(depth) => (index, depth.to_string()),
-            Depth::Unlimited => (index, "unlimited".to_owned()),
-        },
+        Some((index, group)) => {
+            (index, group.depth.limit().map_or("unlimited".to_owned(), |depth| depth.to_string()))
+        }
         None => (0, "unlimited".to_owned()),
     };
     refuse(Field::Depth.of(index), depth, expected("fewer connections or a smaller depth are"))

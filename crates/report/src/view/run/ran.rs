@@ -200,8 +200,9 @@ pub(in crate::view) fn from(plan: &Plan, group: &Group, agents: usize) -> String
         words += &format!(" from {agents} agents");
     }
     match group.depth {
-        Depth::Limit(1) => {}
+        Depth::Limit(1) | Depth::Batch(1) => {}
         Depth::Limit(depth) => words += &format!(" of depth {}", grouped(u64::from(depth))),
+        Depth::Batch(size) => words += &format!(" in batches of {}", grouped(u64::from(size))),
         Depth::Unlimited => words += " of unlimited depth",
     }
     if plan.route.lanes(plan.servers.len()) > 1 {
