@@ -12,6 +12,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod dataset;
 pub mod fit;
 pub mod recording;
 pub mod trace;
