@@ -4,15 +4,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
+use pummel_logic::plan::memory::PACKED_MAX_BYTES;
 use pummel_logic::plan::{Dataset, Plan};
 use pummel_logic::workload::dataset::{PackedBytes, PackedRows};
 use pummel_traffic::dataset::RowReader;
 
 use crate::run::trace_files::unpacked;
 use crate::sys::mapping::Mapping;
-
-/// Most bytes of packed fields, and as many of their places, that are held in memory.
-const MEMORY_MAX_BYTES: usize = 64 << 20;
 
 /// Rows between two checks that the rows are still wanted.
 const ROWS_PER_CHECK: u64 = 4_096;
@@ -28,7 +26,7 @@ pub fn dataset_rows(
     file: File,
     check: &dyn Fn() -> io::Result<()>,
 ) -> io::Result<PackedRows> {
-    pack(plan, dataset, file, check, MEMORY_MAX_BYTES).map_err(|error| {
+    pack(plan, dataset, file, check, PACKED_MAX_BYTES).map_err(|error| {
         io::Error::new(error.kind(), format!("cannot read '{}': {error}", dataset.path.escape_debug()))
     })
 }

@@ -147,7 +147,9 @@ impl<C: Codec> Session<C> {
     /// Queues a command of no request, whose answer says so ([`Origin::Aside`]). Nothing is queued by protocols without such commands.
     pub fn request_aside(&mut self, aside: Aside<'_>) {
         if self.codec.encode_aside(aside, &mut self.outbox) {
-            let ticket = Ticket { origin: Origin::Aside, ..Ticket::of(Verb::Set) };
+            // The reply to a script is its name, and that to ASKING the word that ends a set.
+            let verb = if aside == Aside::Asking { Verb::Set } else { Verb::Command };
+            let ticket = Ticket { origin: Origin::Aside, ..Ticket::of(verb) };
             self.owed.push(ticket, self.taken + self.outbox.len() as u64, false);
         }
     }

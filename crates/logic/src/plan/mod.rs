@@ -68,7 +68,7 @@ pub use self::popularity::{POPULARITIES, Popularity};
 pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, WithCodec};
 pub use self::rank_shares::{RankCount, RankShare, RankShares};
 pub use self::retry::{RETRY_FOR_NS, Retry, RetryKind};
-pub use self::script::{SCRIPT_MAX_BYTES, Script};
+pub use self::script::{SCRIPT_MAX_BYTES, Script, script_name};
 pub use self::slot_range::SlotRange;
 pub use self::trace::{
     DealBy, Fills, MappedVerb, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond,

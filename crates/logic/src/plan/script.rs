@@ -22,7 +22,7 @@ pub struct Script {
 impl Script {
     /// The name by which servers know the script: its SHA-1 in small hexadecimal digits.
     pub fn name(&self) -> String {
-        Sha1::digest(self.text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+        script_name(self.text.as_bytes())
     }
 
     /// The command that loads the script, as it is sent.
@@ -31,6 +31,11 @@ impl Script {
             .into_bytes()
             .into()
     }
+}
+
+/// The name by which servers know a script: its SHA-1 in small hexadecimal digits.
+pub fn script_name(script: &[u8]) -> String {
+    Sha1::digest(script).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -60,8 +60,8 @@ pub enum HandshakeProgress {
 pub enum HandshakeRefused {
     /// The server refused the handshake with this message of this kind.
     Refused(String, ServerError),
-    /// The server refused, with this message, to load the script from the file of this name.
-    Script(String, Arc<str>),
+    /// The server refused, with this message of this kind, to load the script from the file of this name.
+    Script(String, ServerError, Arc<str>),
     /// The server sent bytes that the protocol does not allow.
     Malformed(Malformed),
 }
@@ -73,7 +73,7 @@ impl fmt::Display for HandshakeRefused {
                 to.write_str("the server refused without a word")
             }
             HandshakeRefused::Refused(words, _) => write!(to, "the server said: {words}"),
-            HandshakeRefused::Script(words, path) => {
+            HandshakeRefused::Script(words, _, path) => {
                 write!(to, "the script '{}' was not loaded, the server said: {words}", path.escape_debug())
             }
             HandshakeRefused::Malformed(Malformed(why)) => to.write_str(why),
@@ -297,7 +297,7 @@ impl HandshakeReader {
                     // A server that is full says so to whatever is sent first.
                     let is_full = message.starts_with(b"ERR max number of clients");
                     if let Some(path) = self.script_path.take().filter(|_| self.left == 1 && !is_full) {
-                        return Err(HandshakeRefused::Script(words, path));
+                        return Err(HandshakeRefused::Script(words, kind_of(message), path));
                     }
                     return Err(HandshakeRefused::Refused(words, kind_of(message)));
                 }
@@ -427,6 +427,25 @@ mod tests {
             let stream = [HELLO, b"-ERR Client tracking is not possible\r\n"].concat();
             assert!(matches!(progress(&tracking, &stream).0, Err(HandshakeRefused::Refused(..))));
         }
+    }
+
+    #[test]
+    fn a_script_that_is_not_loaded_is_told_with_its_file() {
+        let load = b"*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$6\r\nreturn\r\n";
+        let handshake = Handshake::resp2(None, 1).loading_script("a.lua", load);
+        assert!(handshake.bytes().ends_with(load));
+        let name = b"+OK\r\n$40\r\n0123456789012345678901234567890123456789\r\n";
+        assert_eq!(progress(&handshake, name), (Ok(HandshakeProgress::Done), 0));
+        let (words, path) = ("ERR Error compiling script", Arc::from("a.lua"));
+        let script = HandshakeRefused::Script(words.to_owned(), ServerError::Other, path);
+        assert!(script.to_string().contains("'a.lua'") && script.to_string().ends_with(words), "{script}");
+        assert_eq!(progress(&handshake, format!("+OK\r\n-{words}\r\n").as_bytes()).0, Err(script));
+        let range = "ERR DB index is out of range";
+        let of_database = refused(range, ServerError::Other);
+        assert_eq!(progress(&handshake, format!("-{range}\r\n").as_bytes()).0, of_database);
+        let full = "ERR max number of clients reached";
+        let alone = Handshake::resp2(None, 0).loading_script("a.lua", load);
+        assert_eq!(progress(&alone, format!("-{full}\r\n").as_bytes()).0, refused(full, ServerError::Other));
     }
 
     #[test]
