@@ -6,7 +6,7 @@
 //!
 //! Reading begins at [`trace`]: [`trace::Format`] turns bytes into [`trace::Row`]s, and [`trace::Shaper`] makes requests of rows.
 //! [`fit::Fitter`] takes the same rows and computes the workload that would look like them; [`fit::generate`] makes rows of such a
-//! workload.
+//! workload. [`dataset`] has the rows of files whose columns fill places of commands.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)]

@@ -29,8 +29,9 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, ValidPlan};
 use pummel_logic::plan::{
     Adaptive, Arrivals, Audit, Backend, Changes, ChurningClients, ClientPolicy, Clock, Command, Data,
-    Dataset, Depth, Engine, FailOn, Group, Labels, Load, LoadCommand, Login, Mix, Pause, Phase, Plan,
-    Popularity, Protocol, SCHEMA, Script, Socket, Spawns, Stop, Style, TlsOptions, Transport, Wait, Work,
+    Dataset, DatasetOrder, Depth, Engine, FailOn, Group, Labels, Load, LoadCommand, Login, Mix, Pause, Phase,
+    Plan, Popularity, Protocol, SCHEMA, Script, Socket, Spawns, Stop, Style, TlsOptions, Transport, Wait,
+    Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MICROSECOND, Nanos, SECOND, from_seconds, seconds};
@@ -42,8 +43,8 @@ use crate::job::{FrontInputs, Job, UsageError};
 #[cfg(feature = "agents")]
 pub use crate::native::agent_options::{AgentsArgs, MeasuringArgs, OnLoss};
 pub use crate::native::options::{
-    BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs, MixOrder,
-    OutputArgs, PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, TypedArrivals,
+    BackendName, ClockName, DataArgs, DatasetOrderName, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs,
+    MixOrder, OutputArgs, PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, TypedArrivals,
     TypedProtocol, WaitName,
 };
 use crate::native::options::{Targeted, shape_refusal};
@@ -992,7 +993,8 @@ fn load_command(args: &DataArgs) -> Option<LoadCommand> {
 /// The file whose rows fill places of commands.
 fn dataset(args: &DataArgs) -> Option<Dataset> {
     let path = args.dataset.clone()?;
-    Some(Dataset { path, order: args.dataset_order.order() })
+    let order = args.dataset_order.map_or(DatasetOrder::File, DatasetOrderName::order);
+    Some(Dataset { path, order })
 }
 
 /// Loading for these operations: the plain records, unless all of them have records of another kind that only they use.

@@ -664,9 +664,9 @@ pub struct DataArgs {
     /// record n with row n
     #[arg(long, value_name = "FILE")]
     pub dataset: Option<String>,
-    /// Order in which the requests of a client take the rows of --dataset
-    #[arg(long, value_enum, value_name = "ORDER", default_value = default_of("--dataset-order"))]
-    pub dataset_order: DatasetOrderName,
+    /// Order in which the requests of a client take the rows of --dataset [default: file]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub dataset_order: Option<DatasetOrderName>,
     /// Load this Lua script on every connection, and put its name in place of __script__ in --command: 'EVALSHA __script__ 1 __key__'
     ///
     /// A server that has lost it (NOSCRIPT) loads it again, and gets the request again

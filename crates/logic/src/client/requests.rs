@@ -116,14 +116,14 @@ impl Source {
     /// The verb and key of the next piece. A client adds only to keys of its own, because it cannot know the length of a
     /// value that other clients add to. Before a value would grow too long, the client stores the next key anew.
     pub(super) fn add_piece(&mut self, verb: Verb, maker: &RequestMaker) -> (Verb, u64) {
-        let (key, limit) = maker.piece_key(self.number(), self.own.turn);
+        let (key, limit) = maker.piece_key(self.number(), self.own.turn.into());
         let piece = maker.records.piece_bytes(key);
         if self.own.bytes > 0 && self.own.bytes + piece <= limit {
             self.own.bytes += piece;
             return (verb, key);
         }
-        self.own.turn += u64::from(self.own.bytes > 0);
-        let (key, _) = maker.piece_key(self.number(), self.own.turn);
+        self.own.turn += u32::from(self.own.bytes > 0);
+        let (key, _) = maker.piece_key(self.number(), self.own.turn.into());
         self.own.bytes = maker.records.piece_bytes(key);
         (Verb::Set, key)
     }
@@ -210,9 +210,9 @@ impl Source {
     fn take_row(&mut self, ticket: &mut Ticket, maker: &RequestMaker) {
         let Ticket { verb, index, .. } = *ticket;
         let bits = || self.draws.op.draw_sub(index, ROW_DRAW);
-        if let Some(row) = maker.dataset_row(verb, (index, self.number()), self.own.rows_taken, bits) {
+        if let Some(row) = maker.dataset_row(verb, (index, self.number()), self.own.rows_taken.into(), bits) {
             ticket.check_state = CheckState::DatasetRow(row);
-            self.own.rows_taken += 1;
+            self.own.rows_taken = self.own.rows_taken.wrapping_add(1);
         }
     }
 

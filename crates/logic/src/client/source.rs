@@ -51,13 +51,13 @@ pub(super) struct Policy {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnKeys {
     /// Number of keys that were filled with pieces before.
-    pub(super) turn: u64,
+    pub(super) turn: u32,
     /// Bytes of the pieces under the current key; 0 while it is not stored.
     pub(super) bytes: u64,
     /// Number of stored records that no other request stores.
     pub(super) inserted: u64,
-    /// Number of rows of the dataset that requests of this phase took.
-    pub(super) rows_taken: u64,
+    /// Number of rows of the dataset that requests of this phase took, which begins again behind the greatest.
+    pub(super) rows_taken: u32,
 }
 
 impl Source {

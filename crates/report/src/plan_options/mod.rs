@@ -185,7 +185,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("load_command.per_record", "--load-per-record", Form::Plain),
     option("dataset", "--dataset", Form::Given),
     option("dataset.path", "--dataset", Form::Plain),
-    option("dataset.order", "--dataset-order", Form::Plain).or("file"),
+    option("dataset.order", "--dataset-order", Form::Plain),
     option("script", "--script", Form::Given),
     option("script.path", "--script", Form::Plain),
     option("script.text", "--script", Form::Plain).called("text of the script"),

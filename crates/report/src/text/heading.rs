@@ -56,7 +56,7 @@ pub(super) fn heading(page: &mut Page, document: &Document) {
         page.field("Dataset", &dataset_words(dataset));
     }
     if let Some(script) = &plan.script {
-        page.field("Script", &script_words(script));
+        page.field("Script", &script_words(script, plan.anonymous));
     }
     if !document.labels.is_empty() {
         page.field("Labels", &labels_text(&document.labels));
@@ -73,9 +73,9 @@ fn dataset_words(dataset: &Dataset) -> String {
     format!("{}, {order}", dataset.path)
 }
 
-/// The file of the script that commands call, and the name that servers give it.
-fn script_words(script: &Script) -> String {
-    format!("{} ({})", script.path, script.name())
+/// The file of the script that commands call, and the name that servers give it, which an anonymous result does not tell.
+fn script_words(script: &Script, is_anonymous: bool) -> String {
+    if is_anonymous { script.path.clone() } else { format!("{} ({})", script.path, script.name()) }
 }
 
 /// The servers, with what they were found to speak where the command line left it open.
