@@ -161,6 +161,8 @@ fn hint_for(plan: &Plan, seen: &Seen) -> Option<String> {
     let hint = match seen.trouble {
         // Its words say what to do, and name passwords among other ways.
         Some(ProtectedMode) => return None,
+        // Its words are what the server says of the script.
+        Some(HandshakeRefused(ServerError::Other)) if plan.script.is_some() => return None,
         _ if wants_login && plan.login.is_none() => return Some(login_hint(protocol)),
         _ if has_heard(ServerError::NotPermitted) => {
             "the server's ACL has to let this user run the commands of the load"
@@ -239,7 +241,7 @@ const FULL: &str = "the server took other connections of this run: is it at its 
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::plan::{Clock, Group, Load, Login, Mix, Phase, Stop, Work};
+    use pummel_logic::plan::{Clock, Group, Load, Login, Mix, Phase, Script, Stop, Work};
     use pummel_logic::protocol::Verb;
     use pummel_measure::histogram::CoarseHistogram;
     use pummel_measure::measurement::LoadResult;
@@ -437,6 +439,8 @@ mod tests {
         assert!(
             hint(&plan, TroubleKind::HandshakeRefused(ServerError::LoginWrong)).contains("password right")
         );
+        plan.script = Some(Script { path: "a.lua".to_owned(), text: "return".to_owned() });
+        assert_eq!(hint(&plan, TroubleKind::HandshakeRefused(ServerError::Other)), "");
         assert!(heard(&plan, "NOPERM this user has no permissions").contains("ACL"));
         assert_eq!(heard(&plan, "Unknown command"), "");
         plan.protocol = Protocol::Binary;

@@ -34,6 +34,7 @@ pub fn kind_of(fault: Fault, words: &[u8]) -> Option<RetryKind> {
         b"MASTERDOWN" => Some(RetryKind::MasterDown),
         b"OOM" => Some(RetryKind::Oom),
         b"READONLY" => Some(RetryKind::ReadOnly),
+        b"NOSCRIPT" => Some(RetryKind::NoScript),
         b"SERVER_ERROR" if words[end..].starts_with(b" out of memory") => Some(RetryKind::Oom),
         // The binary protocol has statuses, whose texts have no word of their own: memcached says what it has no memory for.
         b"Out" if words[end..].starts_with(b" of memory") => Some(RetryKind::Oom),
@@ -59,6 +60,9 @@ crate::counters! {
         pub oom: u64,
         /// `READONLY`: the server is a replica.
         pub readonly: u64,
+        /// `NOSCRIPT`: the server has no longer the script of the plan, which is loaded again.
+        #[serde(default)]
+        pub noscript: u64,
         /// The connection was lost or refused.
         pub lost: u64,
         /// No reply came in time.
@@ -77,6 +81,7 @@ impl KindCounts {
             RetryKind::MasterDown => &mut self.masterdown,
             RetryKind::Oom => &mut self.oom,
             RetryKind::ReadOnly => &mut self.readonly,
+            RetryKind::NoScript => &mut self.noscript,
             RetryKind::Lost => &mut self.lost,
             RetryKind::Timeout => &mut self.timeout,
         }
@@ -115,8 +120,9 @@ crate::counters! {
 impl RetryCounts {
     /// Number of replies after which a request was to be sent again.
     pub fn replies(&self) -> u64 {
-        let KindCounts { loading, busy, tryagain, clusterdown, masterdown, oom, readonly, .. } = self.retries;
-        loading + busy + tryagain + clusterdown + masterdown + oom + readonly
+        let KindCounts { loading, busy, tryagain, clusterdown, masterdown, oom, readonly, noscript, .. } =
+            self.retries;
+        loading + busy + tryagain + clusterdown + masterdown + oom + readonly + noscript
     }
 }
 
@@ -167,6 +173,10 @@ impl Retries {
             return None;
         }
         *self.counts.retries.of_mut(kind) += 1;
+        if kind == RetryKind::NoScript && tries == 0 {
+            // The script is loaded before the request on its connection.
+            return Some(now);
+        }
         self.jitters += 1;
         let wait = wait_ns(tries, self.jitter.draw(self.jitters));
         // The last attempt is made when the time is over.
@@ -208,6 +218,7 @@ mod tests {
             (server, "OOM command not allowed when used memory > 'maxmemory'.", Some(RetryKind::Oom)),
             (server, "OOM", Some(RetryKind::Oom)),
             (server, "READONLY You can't write against a read only replica.", Some(RetryKind::ReadOnly)),
+            (server, "NOSCRIPT No matching script. Please use EVAL.", Some(RetryKind::NoScript)),
             (server, "SERVER_ERROR out of memory storing object", Some(RetryKind::Oom)),
             (server, "SERVER_ERROR out of memory", Some(RetryKind::Oom)),
             (server, "SERVER_ERROR object too large for cache", None),
@@ -275,7 +286,7 @@ mod tests {
             *counts.of_mut(kind) = count;
         }
         assert!(counts.iter().map(|(kind, _)| kind).eq(RetryKind::ALL));
-        assert_eq!(counts.total(), 45);
+        assert_eq!(counts.total(), 55);
         let json = serde_json::to_value(counts).expect("it is written");
         for (count, kind) in (1_u64..).zip(RetryKind::ALL) {
             assert_eq!(json[kind.name()], count, "{}", kind.name());

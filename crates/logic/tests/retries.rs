@@ -1,19 +1,21 @@
 //! Tests of requests that are sent again after errors, where the servers are no cluster.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use pummel_logic::arrival::Pace;
 use pummel_logic::client::route::{Lane, Router};
 use pummel_logic::client::{Action, Client, Exchange, PhaseAssignment};
 use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::{Answer, Stamp};
-use pummel_logic::plan::{Arrivals, Data, Mix, Retry, RetryKind, Route, Work};
+use pummel_logic::plan::{Arrivals, Data, DatasetOrder, Mix, Retry, RetryKind, Route, Work};
 use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::retry::{KindCounts, Retries, RetryCounts};
 use pummel_logic::rng::{Stream, StreamOwner};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::unsent::Unsent;
+use pummel_logic::workload::dataset::{DatasetRows, PackedRows};
 use pummel_logic::workload::key::KeyMaker;
 use pummel_logic::workload::request::{CheckState, RequestInputs, RequestMaker};
 use pummel_logic::workload::value::ValueMaker;
@@ -39,6 +41,8 @@ struct Sent {
     ticket: Ticket,
     key: Vec<u8>,
     value: Vec<u8>,
+    /// The content of the first place of a command.
+    fill: Vec<u8>,
     at: Nanos,
 }
 
@@ -54,6 +58,8 @@ struct Props {
     /// Requests per second; `None` in closed loop.
     rate: Option<f64>,
     commands: &'static [&'static str],
+    /// The rows of a dataset of one column, and their order.
+    rows: Option<(&'static [&'static str], DatasetOrder)>,
     end: Nanos,
     audits: bool,
 }
@@ -67,10 +73,22 @@ impl Default for Props {
             servers: 1,
             rate: None,
             commands: &[],
+            rows: None,
             end: NEVER,
             audits: false,
         }
     }
+}
+
+/// Rows of one column.
+fn packed(rows: &[&str]) -> PackedRows {
+    let fields: Vec<u8> = rows.iter().flat_map(|row| row.bytes()).collect();
+    let mut end = 0;
+    let ends = rows.iter().flat_map(|row| {
+        end += row.len() as u64;
+        end.to_le_bytes()
+    });
+    PackedRows::new(1, Arc::new(ends.collect::<Vec<u8>>()), Arc::new(fields)).expect("there are rows")
 }
 
 /// One client whose requests are sent again after every error.
@@ -98,6 +116,7 @@ impl Scene {
             retries: Some(Box::new(Retries::new(&retry, Stream::from_seed(1)))),
             verify: 1.0,
             commands: templates.collect::<Vec<_>>().into(),
+            dataset: props.rows.map(|(rows, order)| DatasetRows { packed: packed(rows), order }),
             ledger: props.audits.then(|| Ledger::new(props.records, 0)),
             ..RequestInputs::new(keys, values, &data, 1, RunMark::new(1))
         };
@@ -146,7 +165,8 @@ impl Scene {
                 Action::DoneUntil(_) => unreachable!("there is no trace"),
             };
             let (key, value) = (op.keys.key(0).to_vec(), op.value.own.to_vec());
-            self.sent.push_back(Sent { lane, ticket, key, value, at: now });
+            let fill = if op.keys.count() > 1 { op.keys.key(1).to_vec() } else { Vec::new() };
+            self.sent.push_back(Sent { lane, ticket, key, value, fill, at: now });
         }
     }
 
@@ -154,6 +174,13 @@ impl Scene {
     fn take(&mut self) -> Sent {
         self.poll();
         self.sent.pop_front().expect("a request is sent")
+    }
+
+    /// The next request that was sent with the ticket of this one.
+    fn take_of(&mut self, sent: &Sent) -> Sent {
+        self.poll();
+        let place = self.sent.iter().position(|other| other.ticket.index == sent.ticket.index);
+        self.sent.remove(place.expect("it is sent")).expect("it is there")
     }
 
     /// The next request that was sent, when the client has waited for it.
@@ -227,6 +254,49 @@ fn a_request_is_sent_again_with_its_first_times_and_bytes_and_keeps_its_slot() {
         let second = scene.take();
         assert_ne!(second.ticket.index, first.ticket.index, "the client goes on");
     }
+}
+
+#[test]
+fn a_request_keeps_its_row_and_is_sent_again_at_once_where_only_the_script_was_lost() {
+    const LOST_SCRIPT: (Fault, &str) = (Fault::Server, "NOSCRIPT No matching script. Please use EVAL.");
+    let props = || Props {
+        depth: 2,
+        requests: 5,
+        commands: &["EVALSHA x 1 __key__ __field:a__"],
+        ..Props::default()
+    };
+    let rows: &[&str] = &["r0", "r1", "r2"];
+    let mut scene = Scene::new(Verb::Command, Props { rows: Some((rows, DatasetOrder::File)), ..props() });
+    let (first, second) = (scene.take(), scene.take());
+    assert_eq!((&first.fill[..], &second.fill[..]), (&b"r0"[..], &b"r1"[..]));
+    scene.fail(&first, LOST_SCRIPT);
+    let again = scene.take();
+    assert_eq!(
+        (again.at, &again.fill, &again.key),
+        (scene.now, &first.fill, &first.key),
+        "at once, and the same"
+    );
+    scene.fail(&again, LOST_SCRIPT);
+    let third = scene.take_later();
+    assert!(third.at > again.at + MILLISECOND, "it waits where that did not help");
+    assert_eq!(third.fill, first.fill);
+    scene.answer(&third, Outcome::Ok, "");
+    assert_eq!(scene.ended, [(Verb::Command, first.ticket.due, first.at, Outcome::Ok)]);
+    let noscript = KindCounts { noscript: 2, ..KindCounts::default() };
+    assert_eq!(scene.counts(), RetryCounts { retries: noscript, recovered: 1, ..RetryCounts::default() });
+    let mut fills = Vec::new();
+    for _ in 0..3 {
+        let next = scene.take();
+        fills.push(String::from_utf8_lossy(&next.fill).into_owned());
+        scene.answer(&next, Outcome::Ok, "");
+    }
+    assert_eq!(fills, ["r2", "r0", "r1"], "each request takes the next row");
+    let drawn = Props { rows: Some((rows, DatasetOrder::Random)), ..props() };
+    let mut scene = Scene::new(Verb::Command, drawn);
+    let first = scene.take();
+    scene.fail(&first, LOST_SCRIPT);
+    let again = scene.take_of(&first);
+    assert_eq!(again.fill, first.fill);
 }
 
 #[test]

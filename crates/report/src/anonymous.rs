@@ -128,7 +128,8 @@ fn names_of_run<'a>(plan: &Plan, agents: impl Iterator<Item = &'a str>) -> Vec<(
     names.extend(plan.socket.source.iter().map(|source| (source.clone(), "source".to_owned())));
     // What is called `-` is standard input.
     let paths = plan.files().into_iter().map(|(_, path)| path).filter(|path| *path != "-");
-    names.extend(paths.map(|path| (path.to_owned(), PATH.to_owned())));
+    let script = plan.script.iter().map(|script| script.path.as_str());
+    names.extend(paths.chain(script).map(|path| (path.to_owned(), PATH.to_owned())));
     names
 }
 
@@ -153,6 +154,8 @@ fn plan_without_names(plan: &Plan, names: &[(String, String)]) -> Plan {
         paths.for_each(|path| PATH.clone_into(path));
         tls.server_name.as_mut().into_iter().for_each(|name| "server".clone_into(name));
     }
+    plan.dataset.iter_mut().for_each(|dataset| PATH.clone_into(&mut dataset.path));
+    plan.script.iter_mut().for_each(|script| PATH.clone_into(&mut script.path));
     for phase in &mut plan.phases {
         if let Work::Replay(replay) = &mut phase.work {
             PATH.clone_into(&mut replay.path);

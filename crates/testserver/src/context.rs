@@ -3,7 +3,7 @@
 use super::cluster::Cluster;
 use super::contract::ServerLogin;
 use super::fault::Faults;
-use super::resp::Transaction;
+use super::resp::{Scripts, Transaction};
 use super::store::Store;
 use pummel_logic::time::Nanos;
 
@@ -33,6 +33,7 @@ pub(super) struct ServerSession {
 pub(super) struct Node {
     pub(super) gauges: Gauges,
     pub(super) calls: Calls,
+    pub(super) scripts: Scripts,
 }
 
 /// Figures of `stats` that the store does not know.
@@ -50,6 +51,7 @@ pub(super) struct Context<'c> {
     pub(super) store: &'c mut Store,
     pub(super) faults: &'c mut Faults,
     pub(super) calls: &'c mut Calls,
+    pub(super) scripts: &'c mut Scripts,
     pub(super) session: &'c mut ServerSession,
     /// The cluster that the node belongs to; `None` where it belongs to none.
     pub(super) cluster: Option<&'c Cluster>,

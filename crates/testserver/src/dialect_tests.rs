@@ -323,6 +323,18 @@ fn redis_is_answered_as_redis_answers() {
             "+OK;+OK;+QUEUED;+QUEUED;*2;-ERR value is not an integer or out of range;$1;x;",
         ),
         ("WATCH a b;SET b 1;MULTI;SET a 2;EXEC;GET a", "+OK;+OK;+OK;+QUEUED;*-1;$-1;"),
+        (
+            "EVALSHA 63143b6f8007b98c53ca2149822777b3566f9241 1 a;SCRIPT LOAD return;SCRIPT EXISTS 63143b6f8007b98c53ca2149822777b3566f9241 x",
+            "-NOSCRIPT No matching script. Please use EVAL.;$40;63143b6f8007b98c53ca2149822777b3566f9241;*2;:1;:0;",
+        ),
+        (
+            "EVAL return 2 a b;EVALSHA 63143b6f8007b98c53ca2149822777b3566f9241 0;SCRIPT FLUSH;EVALSHA 63143b6f8007b98c53ca2149822777b3566f9241 0",
+            ":2;:0;+OK;-NOSCRIPT No matching script. Please use EVAL.;",
+        ),
+        (
+            "EVAL return 2 a;EVAL return x;SCRIPT KILL",
+            "-ERR value is not an integer or out of range;-ERR value is not an integer or out of range;-ERR unknown subcommand or wrong number of arguments. Try SCRIPT LOAD.;",
+        ),
         ("WATCH a;SET a 1;UNWATCH;MULTI;SET a 2;EXEC", "+OK;+OK;+OK;+OK;+QUEUED;*1;+OK;"),
     ] {
         for step in [1, usize::MAX] {

@@ -55,6 +55,7 @@ use owed::{OwedReplies, OwedReply, ReplyBuffer};
 use pummel_logic::dist::Dist;
 use pummel_logic::rng::mix;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
+use resp::Scripts;
 use service::{Service, ServiceTime};
 
 /// Limits of unsent bytes and replies beyond which a connection should not be read from, since the peer sends requests
@@ -215,7 +216,9 @@ impl Server {
         let cluster = config.cluster.map(|cluster| Cluster::new(cluster, now));
         let count = cluster.as_ref().map_or(1, Cluster::nodes);
         let stores = (0..count).map(|_| store()).collect();
-        let nodes = (0..count).map(|_| Node { gauges, calls: Calls::default() }).collect();
+        let nodes = (0..count)
+            .map(|_| Node { gauges, calls: Calls::default(), scripts: Scripts::default() })
+            .collect();
         Server {
             dialect: config.dialect,
             login: config.login,
@@ -421,7 +424,7 @@ impl Server {
         let source = self.source_of(session);
         self.swap_counts(session.node, source);
         let store = &mut self.stores[source];
-        let Node { gauges, calls } = &mut self.nodes[session.node];
+        let Node { gauges, calls, scripts } = &mut self.nodes[session.node];
         gauges.requests += 1;
         match verdict {
             FaultVerdict::Silence | FaultVerdict::Close => {}
@@ -431,6 +434,7 @@ impl Server {
                     store,
                     faults: &mut self.faults,
                     calls,
+                    scripts,
                     session,
                     cluster: self.cluster.as_ref(),
                     login: self.login.as_ref(),

@@ -6,12 +6,13 @@
 //!
 //! Reading begins at [`trace`]: [`trace::Format`] turns bytes into [`trace::Row`]s, and [`trace::Shaper`] makes requests of rows.
 //! [`fit::Fitter`] takes the same rows and computes the workload that would look like them; [`fit::generate`] makes rows of such a
-//! workload.
+//! workload. [`dataset`] has the rows of files whose columns fill places of commands.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod dataset;
 pub mod fit;
 pub mod recording;
 pub mod trace;

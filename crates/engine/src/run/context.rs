@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pummel_logic::arrival::{Pace, pace_of};
 use pummel_logic::client::route::Router;
 use pummel_logic::plan::share::{PhaseShare, ProcessShare};
-use pummel_logic::plan::{Phase, Plan, Transport, Wait, Work};
+use pummel_logic::plan::{Phase, Plan, Retry, Script, Transport, Wait, Work};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::Nanos;
+use pummel_logic::workload::dataset::DatasetRows;
 use pummel_logic::workload::key::{KeyMaker, PrefixTooLong};
 use pummel_logic::workload::mix::spaces_of;
 use pummel_logic::workload::sequence;
@@ -76,6 +77,12 @@ pub(super) struct RunContext<'a> {
     pub(super) began: Nanos,
     /// The commands of the user, that of the load behind the others; `None` without any.
     pub(super) commands: Option<Arc<Vec<Template>>>,
+    /// The rows that fill places of commands; `None` without any.
+    pub(super) dataset: Option<DatasetRows>,
+    /// The command that loads the script of the plan, as it is sent; `None` without one.
+    pub(super) script_load: Option<Arc<[u8]>>,
+    /// The errors after which requests are sent again; `None` where they are not.
+    pub(super) retry: Option<Retry>,
     pub(super) trace: Option<Arc<Trace>>,
     /// The trace that is replayed while it is read.
     pub(super) trace_run: Option<TraceRun>,
@@ -153,6 +160,9 @@ impl<'a> RunContext<'a> {
             phases,
             began,
             commands,
+            dataset: dataset_of(plan, inputs)?,
+            script_load: plan.script.as_ref().map(Script::load_bytes),
+            retry: plan.sent_again_after(),
             trace,
             trace_run,
             recorded_keys,
@@ -290,6 +300,15 @@ fn observer_link_of(plan: &Plan, share: &ProcessShare) -> Option<ObserverLink> {
 /// The commands of the user, that of the load behind the others; `None` without any.
 fn commands_of(plan: &Plan) -> Result<Option<Arc<Vec<Template>>>, RunError> {
     plan.templates().map_err(|error| RunError::Plan(error.to_string()))
+}
+
+/// The rows that fill places of commands; `None` without any.
+fn dataset_of(plan: &Plan, inputs: &Inputs) -> Result<Option<DatasetRows>, RunError> {
+    let Some(dataset) = &plan.dataset else { return Ok(None) };
+    match inputs.rows.clone() {
+        Some(packed) => Ok(Some(DatasetRows { packed, order: dataset.order })),
+        None => Err(RunError::Plan("the rows of the dataset were not read".to_owned())),
+    }
 }
 
 /// The requests that a plan replays; `None` where it replays none.

@@ -8,6 +8,7 @@ use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::secrets::Secret;
 use pummel_logic::time::Nanos;
+use pummel_logic::workload::dataset::PackedRows;
 use pummel_logic::workload::trace::Trace;
 use pummel_measure::completion::Loaded;
 
@@ -42,6 +43,8 @@ pub struct Inputs {
     pub trace: Option<Arc<Trace>>,
     /// The files of a Plan that replays a trace while it is read.
     pub files: Option<Arc<dyn TraceFiles>>,
+    /// The rows of a Plan's dataset.
+    pub rows: Option<PackedRows>,
     /// The addresses to which requests may be sent; `None` for all addresses.
     pub permit: Option<Permit>,
     /// The check that a plan is one for this process once the nodes of its cluster are known; `None` where every plan is.

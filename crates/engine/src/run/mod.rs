@@ -5,6 +5,7 @@ mod card;
 mod cluster;
 mod collect;
 mod context;
+mod dataset;
 mod detect;
 mod early_end;
 mod error;
@@ -27,6 +28,7 @@ use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_measure::measurement::Measurement;
 
+pub use self::dataset::dataset_rows;
 pub use self::detect::{Inquiry, Undetected, detect};
 pub use self::error::{LoginUnsent, RunError};
 use self::inputs::Process;

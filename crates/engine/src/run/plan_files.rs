@@ -1,15 +1,17 @@
-//! Files that a plan names, read where the plan is run: recordings and traces.
+//! Files that a plan names, read where the plan is run: recordings, traces and datasets.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
-use pummel_logic::plan::{Plan, Replay, TraceReplay, Work};
+use pummel_logic::plan::{Dataset, Plan, Replay, TraceReplay, Work};
+use pummel_logic::workload::dataset::PackedRows;
 use pummel_logic::workload::trace::Trace;
 use pummel_traffic::recording::{Reading, TraceForm, read_trace};
 use pummel_traffic::unpacked::Unpacked;
 
+use crate::run::dataset::dataset_rows;
 use crate::run::trace_files::{FilesByPath, STDIN};
 use crate::run::{Inputs, TraceFiles};
 
@@ -19,19 +21,30 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// The first bytes of a file that zstd packed.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// The inputs of a plan that are not in it: the requests that it replays. A sentence comes with it where lines of them are
+/// The inputs of a plan that are not in it: the requests that it replays, and the rows of its dataset. A sentence comes with it where lines of them are
 /// left out.
 ///
 /// # Errors
-/// Returns an error that names the file when it cannot be read or unpacked, or holds no request.
+/// Returns an error that names the file when it cannot be read or unpacked, or holds no request,
+/// or no row with the columns that commands name.
 pub fn inputs_of(plan: &Plan) -> io::Result<(Inputs, Option<String>)> {
+    let rows = plan.dataset.as_ref().map(|dataset| rows_of(plan, dataset)).transpose()?;
+    let inputs = Inputs { rows, ..Inputs::default() };
     if let Some(replay) = plan.trace() {
-        return Ok((Inputs { files: Some(files_of(replay)?), ..Inputs::default() }, None));
+        return Ok((Inputs { files: Some(files_of(replay)?), ..inputs }, None));
     }
-    let Some(replay) = replay_of(plan) else { return Ok((Inputs::default(), None)) };
+    let Some(replay) = replay_of(plan) else { return Ok((inputs, None)) };
     let file = File::open(&replay.path).map_err(|error| unreadable(replay, &error))?;
     let (trace, notice) = trace_of(plan, replay, file, &|_| Ok(()))?;
-    Ok((Inputs { trace: Some(Arc::new(trace)), ..Inputs::default() }, notice))
+    Ok((Inputs { trace: Some(Arc::new(trace)), ..inputs }, notice))
+}
+
+/// The rows of a plan's dataset, read from its path.
+fn rows_of(plan: &Plan, dataset: &Dataset) -> io::Result<PackedRows> {
+    let unread = |error: io::Error| {
+        io::Error::new(error.kind(), format!("cannot read '{}': {error}", dataset.path.escape_debug()))
+    };
+    dataset_rows(plan, dataset, File::open(&dataset.path).map_err(unread)?, &|| Ok(()))
 }
 
 /// The files of a trace, which are there and can be opened; their formats are found when they are read.

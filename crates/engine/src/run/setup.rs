@@ -152,7 +152,7 @@ fn client_of(context: &RunContext<'_>, id: ClientId, servers: &[u32]) -> Client 
     let writer = context.verifies().then(|| Writer::new(context.mark, plan.clients_before(id)));
     let client = Client::new(id.group, id.number, servers[0], writer).with_lanes(servers);
     let client = if context.cluster.is_some() { client.of_cluster() } else { client };
-    let client = if plan.retry.is_some() { client.with_retries() } else { client };
+    let client = if context.retry.is_some() { client.with_retries() } else { client };
     match &context.window {
         Some(window) => client.with_window(window, plan.groups[id.group].clients.into()),
         None => client,
@@ -181,8 +181,10 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
         trace: context.trace.as_ref().map(|trace| TraceShare::new(Arc::clone(trace), worker, workers)),
         recorded: context.recorded_keys.clone(),
         commands: context.commands.clone().unwrap_or_default(),
-        retries: plan.retry.as_ref().map(|retry| Box::new(retries_of(plan, retry, worker))),
+        retries: context.retry.as_ref().map(|retry| Box::new(retries_of(plan, retry, worker))),
         load_verb: plan.load_verb(),
+        dataset: context.dataset.clone(),
+        script_load: context.script_load.clone(),
         epoch_ns: clock::wall().saturating_sub(clock::now()),
         ..RequestInputs::new(keys, values, &plan.data, clients, context.mark)
     })
@@ -214,14 +216,18 @@ fn retries_of(plan: &Plan, retry: &Retry, worker: u64) -> Retries {
     Retries::new(retry, Stream::from_seed(mix(&[plan.seed, worker, RETRY_STREAM])))
 }
 
-/// The handshake of the clients' connections. A master may become a replica at any time, so that READONLY is sent to all nodes where
+/// The handshake of the clients' connections, which load the script of the plan. A master may become a replica at any time, so that READONLY is sent to all nodes where
 /// replicas are asked something.
 fn lanes_handshake_of(context: &RunContext<'_>) -> Arc<Handshake> {
-    match &context.cluster {
+    let handshake = match &context.cluster {
         Some(_) if context.plan.cluster.read_from.asks_replicas() => {
             Arc::new(Handshake::clone(&context.handshake).reading_replicas())
         }
         _ => Arc::clone(&context.handshake),
+    };
+    match context.plan.script.as_ref().zip(context.script_load.as_ref()) {
+        Some((script, load)) => Arc::new(Handshake::clone(&handshake).loading_script(&script.path, load)),
+        None => handshake,
     }
 }
 

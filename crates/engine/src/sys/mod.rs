@@ -6,6 +6,7 @@ mod device;
 mod epoll;
 mod inspect;
 mod listeners;
+pub(crate) mod mapping;
 mod netlink;
 mod pages;
 mod process;

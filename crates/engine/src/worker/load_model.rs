@@ -136,6 +136,9 @@ pub trait LoadModel: Sized {
         let answered = connection.session.handle_received(chunk, &mut replies);
         let ended = replies.ended;
         state.reporter.ended(ended, chunk.read);
+        if state.maker.has_lost_script() {
+            state.load_script_again(slot);
+        }
         answered
     }
 

@@ -175,6 +175,9 @@ impl PendingHandshake {
                 Some(said) => (not_allowed(what, said.as_bytes()), ServerError::Other, said),
                 None => (what.to_owned(), ServerError::Other, String::new()),
             },
+            Err(HandshakeRefused::Script(said, kind, path)) => {
+                (HandshakeRefused::Script(said.clone(), kind, path).to_string(), kind, said)
+            }
             Err(HandshakeRefused::Refused(said, kind)) => {
                 (HandshakeRefused::Refused(said.clone(), kind).to_string(), kind, said)
             }

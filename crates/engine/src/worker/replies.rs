@@ -166,6 +166,7 @@ impl<A: ReplyAccount> Replies<'_, A> {
     #[inline(never)]
     fn end_exchange(&mut self, answer: &Answer<'_>, message: &[u8]) {
         self.woken = true;
+        self.maker.note_script(message);
         let exchange = self.client.end_exchange(self.lane, answer, message, self.maker);
         self.reporter.note_redirects(self.maker);
         match exchange {

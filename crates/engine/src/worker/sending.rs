@@ -3,10 +3,9 @@
 use std::io::IoSlice;
 
 use pummel_logic::client::{Action, Client, Lane, WholeAnswer};
-use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::outbox::{Room, Sources};
 use pummel_logic::connection::session::{OUTBOX_MAX_BYTES, Session};
-use pummel_logic::protocol::{Codec, Verb};
+use pummel_logic::protocol::{Aside, Codec};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 
@@ -98,7 +97,7 @@ impl<C: Codec> WorkerState<C> {
                     let slot = self.lanes.slot_of(number, lane);
                     let session = &mut self.connections[slot].session;
                     if asking {
-                        session.request_asking(Ticket { origin: Origin::Asking, ..Ticket::of(Verb::Set) });
+                        session.request_aside(Aside::Asking);
                     }
                     is_crowded |= session.request(&op, ticket).expect(SAYABLE) > OUTBOX_MAX_BYTES;
                     if !self.lanes.are_single() {
@@ -144,6 +143,21 @@ impl<C: Codec> WorkerState<C> {
         self.flush_client::<M::Account>(number, backend);
         if is_crowded {
             self.note_congestion(number);
+        }
+    }
+
+    /// Queues the script of the plan on the connection in `slot`, whose server has lost it, before what is sent again there.
+    #[cold]
+    pub fn load_script_again(&mut self, slot: usize) {
+        let Some(load) = self.maker.take_script_load() else { return };
+        let connection = &mut self.connections[slot];
+        if connection.state() == ConnectionState::Open {
+            connection.session.request_aside(Aside::LoadScript(load));
+            let client = connection.client as usize;
+            if !self.lanes.are_single() {
+                self.to_flush.push(slot as u32);
+            }
+            self.wake(client);
         }
     }
 

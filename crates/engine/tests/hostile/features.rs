@@ -1,18 +1,22 @@
 //! The features of a run, and the Plan that has two of them.
 
+use std::sync::Arc;
+
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Audit, Burst, BurstStates, Changes, ChurningClients, Command, Data, DealBy, Delete, Depth,
-    Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, LoadCommand,
-    Login, Mix, Part, Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange, RatePoint, RateShape,
-    ReadFrom, Replay, Retry, RetryKind, Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace,
-    TraceReplay, TraceTtl, Tracking, Transport, Until, Window, WithinSecond, Work,
+    Arrivals, Audit, Burst, BurstStates, Changes, ChurningClients, Command, Data, Dataset, DatasetOrder,
+    DealBy, Delete, Depth, Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths,
+    Load, LoadCommand, Login, Mix, Part, Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange,
+    RatePoint, RateShape, ReadFrom, Replay, Retry, RetryKind, Route, Script, Sequence, Settle, Sine, Spawns,
+    Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Tracking, Transport, Until, Window, WithinSecond,
+    Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::protocol::resp::reply_shape::ReplyShape;
 use pummel_logic::rng::{Stream, below, mix};
 use pummel_logic::time::MILLISECOND;
+use pummel_logic::workload::dataset::PackedRows;
 
 use crate::plans::depth;
 
@@ -379,6 +383,7 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     change_keys(&mut plan, pair, model, &mut Draws::new(seed, 6));
     place_keys(&mut plan, &mut Draws::new(seed, 8));
     form_values(&mut plan, &mut Draws::new(seed, 10));
+    name_inputs(&mut plan, &mut Draws::new(seed, 11));
     if has(Feature::Audit) {
         audit(&mut plan, &mut Draws::new(seed, 9));
     }
@@ -387,13 +392,15 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
 
 /// Lets requests be sent again after some errors or all, for less than a wait takes or for several waits.
 fn retry(plan: &mut Plan, draws: &mut Draws) {
-    let replies: &[RetryKind] = &RetryKind::ALL[..RetryKind::Lost as usize];
+    let all: Vec<RetryKind> = RetryKind::asked_for().collect();
+    let of_replies = all.iter().position(|kind| kind.is_unanswered()).unwrap_or(all.len());
+    let replies = &all[..of_replies];
     let wins = plan.mixes().any(|(_, mix)| mix.meta.vivify_s.is_some() || mix.meta.recache_s.is_some());
     let kinds = match draws.below(4) {
         0 => replies,
-        1 if !wins => &RetryKind::ALL[RetryKind::Lost as usize..],
+        1 if !wins => &all[of_replies..],
         _ if wins => replies,
-        _ => &RetryKind::ALL,
+        _ => &all,
     };
     plan.reconnect |= kinds.iter().any(|kind| kind.is_unanswered());
     plan.retry = Some(Retry { kinds: kinds.to_vec(), for_ns: draws.one_of(&[3, 30, 80]) * MILLISECOND });
@@ -472,6 +479,61 @@ fn command(plan: &mut Plan, draws: &mut Draws) {
         mix.ops.extend((0..plan.commands.len()).filter_map(Verb::of_command).map(|verb| (verb, weight)));
         mix.in_turns = in_turns;
     }
+}
+
+/// Lets commands of some plans take fields of a dataset, and call a script that another command makes servers forget, where the plan can
+/// be run with them. All of it is drawn separately, so that other runs do not change because of it.
+pub fn name_inputs(plan: &mut Plan, draws: &mut Draws) {
+    const OF_ROWS: [&str; 3] = [
+        "SET __key__ __field:a__:__field:b__:__seq__",
+        "MULTI ; SET __key__ __field:b__ ; EXEC ; GET __key__ ;; APPEND __key__ __field:a__",
+        "APPEND __key__ __value:5__<__field:a__>",
+    ];
+    const OF_SCRIPT: [&str; 4] = [
+        "EVALSHA __script__ 1 __key__",
+        "EVALSHA __script__ 1 __key__ __number__",
+        "GET __key__ ; EVALSHA __script__ 1 __key__ ;; EVALSHA __script__ 1 __key__",
+        "MULTI ; EVALSHA __script__ 1 __key__ ; EXEC",
+    ];
+    let order = draws.one_of(&DatasetOrder::ALL);
+    let (of_rows, of_script) = (draws.one_of(&OF_ROWS), draws.one_of(&OF_SCRIPT));
+    let (has_rows, has_script, forgets) = (draws.once_in(2), draws.once_in(2), draws.once_in(2));
+    let put = |plan: &mut Plan, place: usize, template: &str| {
+        if let Some(command) = plan.commands.get_mut(place) {
+            (command.template, command.expect) = (template.to_owned(), None);
+        }
+    };
+    let mut tries = |has: bool, change: &dyn Fn(&mut Plan)| {
+        let mut named = plan.clone();
+        change(&mut named);
+        if has && named.clone().validate().is_ok() {
+            *plan = named;
+        }
+    };
+    tries(has_rows, &|plan| {
+        plan.dataset = Some(Dataset { path: "rows.csv".to_owned(), order });
+        put(plan, 0, of_rows);
+    });
+    tries(has_script, &|plan| {
+        plan.script = Some(Script { path: "a.lua".to_owned(), text: "return 1".to_owned() });
+        put(plan, plan.commands.len().wrapping_sub(1), of_script);
+    });
+    tries(forgets, &|plan| {
+        if plan.script.is_some() {
+            put(plan, 1, "SCRIPT FLUSH");
+        }
+    });
+}
+
+/// The rows of a drawn plan's dataset: fewer than its clients take, and fields of many lengths.
+pub fn rows(plan: &Plan) -> Option<PackedRows> {
+    let columns = plan.dataset_fields().len();
+    let (mut ends, mut fields) = (Vec::new(), Vec::new());
+    for field in 0..7 * columns {
+        fields.resize(fields.len() + field * field * 31 % 2_000, b'r');
+        ends.extend((fields.len() as u64).to_le_bytes());
+    }
+    PackedRows::new(columns, Arc::new(ends), Arc::new(fields))
 }
 
 /// Gives the keys of some plans a hash tag, and lets some lie in chosen slots, where the plan can be run with them. All of it is drawn

@@ -37,7 +37,7 @@ const TIMES_MAX_BYTES: i64 = 5 * (448 << 10);
 pub fn limits(plan: &Plan, trace_rows: u64, is_total: bool) -> Limits {
     let mut limits = Limits { time_ns: 2 * plan.timeout_ns + OPENING_NS, turns: 20_000 };
     // A request that is sent again takes its time for that, and is one turn each time.
-    let retry_ns = plan.retry.as_ref().map_or(0, |retry| retry.for_ns);
+    let retry_ns = plan.sent_again_after().map_or(0, |retry| retry.for_ns);
     for phase in &plan.phases {
         let drain_ns = plan.timeout_ns.min(SECOND);
         let patience_ns = (PATIENCE.0 * plan.timeout_ns).max(PATIENCE.1);
@@ -258,7 +258,7 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
 /// Checks that requests are sent again only after the errors that the plan names, and no more often than its time allows.
 fn retried(run: &Run<'_>, counts: &Counts, holds: &mut impl FnMut(bool, &dyn Fn() -> String)) {
     let counted = &run.outcome.measurement.counters.retry;
-    let Some(retry) = &run.setting.plan.retry else {
+    let Some(retry) = run.setting.plan.sent_again_after() else {
         return holds(counted.is_zero(), &|| format!("nothing is sent again: {counted:?}"));
     };
     let has_kind = |(kind, _)| retry.kinds.contains(&kind);
@@ -269,7 +269,8 @@ fn retried(run: &Run<'_>, counts: &Counts, holds: &mut impl FnMut(bool, &dyn Fn(
     let waits = (0..20).find(|n| ((5 * MILLISECOND) << n) - 5 * MILLISECOND > retry.for_ns).unwrap_or(20);
     // Each part of a request, on a server or in a slot of its own, is sent again by itself.
     let parts = if counts.keys > counts.requests() { run.setting.plan.data.records } else { 1 };
-    let most = counts.requests() * parts * (waits + 1);
+    // A request whose script was lost is sent again at once, where that is its first error.
+    let most = counts.requests() * parts * (waits + 2);
     holds(counted.retries.total() <= most, &|| format!("more than {most} retries: {counted:?}"));
     let ended = counted.recovered + counted.given_up.total() + counted.not_repeatable;
     holds(ended <= counts.requests() * parts, &|| format!("of {counts:?}: {counted:?}"));

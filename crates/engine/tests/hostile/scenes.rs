@@ -23,7 +23,7 @@ use pummel_testserver::{Limits, ServerConfig, ServerLogin};
 use crate::authority::Authority;
 use crate::bounded::{Bounded, Spent};
 use crate::faults::{Facts, Hostile, Misbehaviour, Mischief};
-use crate::features::{Draws, Model, Pair, REQUESTS, Setting, setting};
+use crate::features::{Draws, Model, Pair, REQUESTS, Setting, rows, setting};
 use crate::invariants::{Run, broken, limits};
 use crate::peer::{Cluster, SharedServer, one_store};
 use crate::replies::Wire;
@@ -269,6 +269,7 @@ fn outcome(
         password: plan.login.as_ref().map(|_| Secret::new(PASSWORD)),
         trace: plan.replays().then(|| Arc::clone(trace())),
         files: plan.trace().map(|_| Arc::new(TraceText) as Arc<dyn TraceFiles>),
+        rows: rows(plan),
         ..Inputs::default()
     };
     let facts = || Arc::clone(facts);

@@ -31,8 +31,8 @@ struct AllowedDirectory {
     only: Option<OsString>,
 }
 
-/// The paths of the files that a plan names, each once, with what it is: a file with a password, certificates or a key, or a
-/// recording.
+/// The paths of the files that a plan names, each once, with what it is: a file with a password, certificates or a key, a
+/// recording, a trace or a dataset.
 fn files_of(plan: &Plan) -> impl Iterator<Item = (&String, FileUse)> {
     let tls = plan.tls.iter().flat_map(|tls| [&tls.ca, &tls.cert, &tls.key]);
     let password = plan.login.iter().map(|login| &login.password_file);
@@ -41,8 +41,9 @@ fn files_of(plan: &Plan) -> impl Iterator<Item = (&String, FileUse)> {
         Work::Replay(replay) => Some((&replay.path, FileUse::Recording)),
         _ => None,
     });
+    let dataset = plan.dataset.iter().map(|dataset| (&dataset.path, FileUse::Dataset));
     let traces = plan.trace().into_iter().flat_map(|replay| &replay.paths).map(|path| (path, FileUse::Trace));
-    small.chain(recordings).chain(traces)
+    small.chain(recordings).chain(traces).chain(dataset)
 }
 
 /// Purpose for which a plan's file is read.
@@ -51,6 +52,7 @@ enum FileUse {
     Small,
     Recording,
     Trace,
+    Dataset,
 }
 
 /// The paths of the files that a plan names, in the order of their names, each once.
@@ -67,6 +69,8 @@ pub struct PlanFiles {
     pub recording: Option<File>,
     /// The files of the trace that is replayed while it is read, by their paths in the plan.
     pub trace: Vec<(String, File)>,
+    /// The file of the dataset.
+    pub dataset: Option<File>,
 }
 
 /// A file below an allowed directory.
@@ -116,6 +120,7 @@ impl AllowedFiles {
                     files.recording.get_or_insert(file);
                 }
                 FileUse::Trace => files.trace.push((path.clone(), file)),
+                FileUse::Dataset => files.dataset = Some(file),
             }
         }
         Ok(files)

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use pummel_engine::backend::tls::{FileReader, Setup};
 use pummel_engine::run::OpenFiles;
 use pummel_engine::run::{Inputs, Permit, RunError, TraceFiles, password_of, permitted};
-use pummel_engine::run::{replay_of, trace_of};
+use pummel_engine::run::{dataset_rows, replay_of, trace_of};
 use pummel_engine::sys;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::{Invalid, ValidPlan};
 use pummel_logic::plan::{Plan, Wait};
 use pummel_logic::secrets::Secret;
+use pummel_logic::workload::dataset::PackedRows;
 use pummel_logic::workload::trace::Trace;
 use pummel_measure::events::Wants;
 use pummel_measure::measurement::Keep;
@@ -89,7 +90,7 @@ fn checked_task(
     let permit = permit_of(policy);
     check_targets(&plan, &permit, is_wanted)?;
     let (limits, share) = (policy.limits, part.clone());
-    let PlanFiles { contents, recording, trace: trace_files } = files;
+    let PlanFiles { contents, recording, trace: trace_files, dataset } = files;
     let password = password_for(&plan, order, &contents)?;
     let tls_files = reader_of(contents);
     if let Some(options) = &plan.tls {
@@ -97,6 +98,7 @@ fn checked_task(
     }
     let trace =
         recording.map(|file| recorded(&plan, file, recording_limit, program, is_wanted)).transpose()?;
+    let rows = dataset.map(|file| rows_of(&plan, file, is_wanted)).transpose()?;
     Ok(MemberTask {
         program,
         wants: Wants {
@@ -109,6 +111,7 @@ fn checked_task(
         inputs: Inputs {
             password,
             trace,
+            rows,
             files: plan.trace().map(|_| Arc::new(OpenFiles(trace_files)) as Arc<dyn TraceFiles>),
             permit: Some(permit),
             plan_check: Some(Arc::new(move |plan| limits.check(plan, &share).map(drop))),
@@ -181,6 +184,13 @@ fn recorded(
         (program.say)(format_args!("{words}"));
     }
     Ok(Arc::new(trace))
+}
+
+/// The rows of the plan's dataset. Packing them is given up when `is_wanted` returns false.
+fn rows_of(plan: &Plan, file: File, is_wanted: &dyn Fn() -> bool) -> Result<PackedRows, Refusal> {
+    let check = || if is_wanted() { Ok(()) } else { Err(io::Error::other(CONTROLLER_GONE)) };
+    let dataset = plan.dataset.as_ref().expect("a file of rows is opened for a plan that has a dataset");
+    dataset_rows(plan, dataset, file, &check).map_err(Refusal::here)
 }
 
 /// Refuses threads and CPUs that this machine does not have.

@@ -382,6 +382,8 @@ impl OptionValues {
             tracking: None,
             commands: Vec::new(),
             load_command: None,
+            dataset: None,
+            script: None,
             data: Data {
                 records: 1,
                 seed: 0,

@@ -385,6 +385,8 @@ fn plan(options: &Options, machine: &Machine<'_>, servers: Vec<String>, config: 
         tracking: None,
         commands: Vec::new(),
         load_command: None,
+        dataset: None,
+        script: None,
         data: no_records(),
         allow_partial_load: false,
         groups: vec![Group {

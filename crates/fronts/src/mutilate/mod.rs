@@ -296,6 +296,8 @@ fn plan(
         phases: phases(options, count),
         commands: Vec::new(),
         load_command: None,
+        dataset: None,
+        script: None,
         route: Route::All,
         cluster: ClusterOptions::default(),
         transport: Transport::Stream,

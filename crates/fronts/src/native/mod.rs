@@ -28,9 +28,10 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, ValidPlan};
 use pummel_logic::plan::{
-    Adaptive, Arrivals, Audit, Backend, Changes, ChurningClients, ClientPolicy, Clock, Command, Data, Depth,
-    Engine, FailOn, Group, Labels, Load, LoadCommand, Login, Mix, Pause, Phase, Plan, Popularity, Protocol,
-    SCHEMA, Socket, Spawns, Stop, Style, TlsOptions, Transport, Wait, Work,
+    Adaptive, Arrivals, Audit, Backend, Changes, ChurningClients, ClientPolicy, Clock, Command, Data,
+    Dataset, DatasetOrder, Depth, Engine, FailOn, Group, Labels, Load, LoadCommand, Login, Mix, Pause, Phase,
+    Plan, Popularity, Protocol, SCHEMA, Script, Socket, Spawns, Stop, Style, TlsOptions, Transport, Wait,
+    Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MICROSECOND, Nanos, SECOND, from_seconds, seconds};
@@ -42,8 +43,8 @@ use crate::job::{FrontInputs, Job, UsageError};
 #[cfg(feature = "agents")]
 pub use crate::native::agent_options::{AgentsArgs, MeasuringArgs, OnLoss};
 pub use crate::native::options::{
-    BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs, MixOrder,
-    OutputArgs, PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, TypedArrivals,
+    BackendName, ClockName, DataArgs, DatasetOrderName, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs,
+    MixOrder, OutputArgs, PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, TypedArrivals,
     TypedProtocol, WaitName,
 };
 use crate::native::options::{Targeted, shape_refusal};
@@ -70,6 +71,9 @@ const LOAD_OPTIONS: &[&str] = &[
     "--ttl",
     "--load-command",
     "--load-per-record",
+    "--dataset",
+    "--dataset-order",
+    "--script",
     "--allow-partial-load",
 ];
 
@@ -77,6 +81,7 @@ const LOAD_OPTIONS: &[&str] = &[
 const ONLY_WITH: &[(&str, &[&str])] = &[
     ("--audit", &["--settle"]),
     ("--load-command", &["--load-per-record"]),
+    ("--dataset", &["--dataset-order"]),
     ("--until", &["--min-time", "--max-time"]),
     ("--tls", &["--tls-ca", "--tls-cert", "--tls-key", "--tls-server-name", "--tls-insecure"]),
     (
@@ -215,6 +220,18 @@ impl<A> Typed<A> {
         let flag = option.split(' ').next().unwrap_or(option);
         let value = self.word(flag).unwrap_or_default().to_owned();
         UsageError::Value { flag: option.to_owned(), value, accepted: error.to_string() }
+    }
+
+    /// The script that commands call, read from its file.
+    fn script(&self, args: &DataArgs, inputs: &FrontInputs) -> Result<Option<Script>, UsageError> {
+        let Some(path) = args.script.clone() else { return Ok(None) };
+        match (inputs.read_text)(&path) {
+            Ok(text) => Ok(Some(Script { path, text })),
+            Err(error) => {
+                let why = ValueError(format!("expected a file with a script: {error}"));
+                Err(self.unread("--script <FILE>", &why))
+            }
+        }
     }
 
     /// The records that options describe.
@@ -433,6 +450,8 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
     let plan = Plan {
         commands: commands.clone(),
         load_command,
+        dataset: dataset(&args.data),
+        script: typed.script(&args.data, inputs)?,
         seed: args.pace.seed.unwrap_or(inputs.seed),
         interval_ns: args.pace.interval,
         verify: args.mix.verify.unwrap_or(0.0),
@@ -505,6 +524,8 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
     let ops: Vec<(Verb, f64)> = named.chain(of_commands).collect();
     let plan = Plan {
         load_command,
+        dataset: dataset(&args.data),
+        script: typed.script(&args.data, inputs)?,
         interval_ns: pace.interval,
         data: typed.data(&args.data, inputs)?,
         allow_partial_load: args.data.allow_partial_load,
@@ -646,6 +667,8 @@ fn base(
         tracking: target.tracking,
         commands: Vec::new(),
         load_command: None,
+        dataset: None,
+        script: None,
         data: Data::default(),
         allow_partial_load: false,
         evidence: !engine.no_evidence,
@@ -965,6 +988,13 @@ fn ops(args: &MixArgs, commands: &[Command]) -> Result<Vec<(Verb, f64)>, UsageEr
 fn load_command(args: &DataArgs) -> Option<LoadCommand> {
     let template = values::with_plain_sizes(args.load_command.as_ref()?);
     Some(LoadCommand { template, per_record: args.load_per_record.unwrap_or(1) })
+}
+
+/// The file whose rows fill places of commands.
+fn dataset(args: &DataArgs) -> Option<Dataset> {
+    let path = args.dataset.clone()?;
+    let order = args.dataset_order.map_or(DatasetOrder::File, DatasetOrderName::order);
+    Some(Dataset { path, order })
 }
 
 /// Loading for these operations: the plain records, unless all of them have records of another kind that only they use.

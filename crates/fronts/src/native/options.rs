@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::dist;
 use pummel_logic::plan::address::RESP_PORT;
 use pummel_logic::plan::{
-    Arrivals, Burst, Depth, Fill, Goal, KeyChurn, Protocol, Retry, RetryKind, Route, SlotRange, Tracking,
-    TransmitSampling, ValueClass,
+    Arrivals, Burst, DatasetOrder, Depth, Fill, Goal, KeyChurn, Protocol, Retry, RetryKind, Route, SlotRange,
+    Tracking, TransmitSampling, ValueClass,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::protocol::resp::reply_shape::ReplyShape;
@@ -264,7 +264,7 @@ pub struct TargetArgs {
 /// Reads kinds of errors, in the order of the plan, each once.
 fn retry_kinds(text: &str) -> Result<List<RetryKind>, ValueError> {
     const ALL: &str = "all";
-    let names = || RetryKind::ALL.into_iter().map(RetryKind::name).chain([ALL]);
+    let names = || RetryKind::asked_for().map(RetryKind::name).chain([ALL]);
     let accepted = |name: &str| {
         let all = names().collect::<Vec<_>>().join(", ");
         ValueError(format!("expected {all}{}", hint(name, names())))
@@ -274,7 +274,7 @@ fn retry_kinds(text: &str) -> Result<List<RetryKind>, ValueError> {
         return Err(accepted(unknown));
     }
     let is_typed = |kind: &RetryKind| typed.iter().any(|name| *name == ALL || *name == kind.name());
-    Ok(List(RetryKind::ALL.into_iter().filter(is_typed).collect()))
+    Ok(List(RetryKind::asked_for().filter(is_typed).collect()))
 }
 
 /// A protocol, as it is typed.
@@ -672,6 +672,20 @@ pub struct DataArgs {
     /// Times that --load-command is sent for each record, up to 10000 [default: 1]
     #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub load_per_record: Option<u64>,
+    /// Fill the places __field:NAME__ of --command and --load-command from this file: columns by their names (.csv, .tsv, .jsonl)
+    ///
+    /// All fields of a request are of one row. The file may be packed by gzip or zstd (.csv.gz), and larger than memory. A load stores
+    /// record n with row n
+    #[arg(long, value_name = "FILE")]
+    pub dataset: Option<String>,
+    /// Order in which the requests of a client take the rows of --dataset [default: file]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub dataset_order: Option<DatasetOrderName>,
+    /// Load this Lua script on every connection, and put its name in place of __script__ in --command: 'EVALSHA __script__ 1 __key__'
+    ///
+    /// A server that has lost it (NOSCRIPT) loads it again, and gets the request again
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<String>,
     /// Call a run complete even if only some of the records could be stored. If none could be stored, the run is still partial,
     /// and measures nothing
     #[arg(long)]
@@ -734,6 +748,25 @@ pub enum MixOrder {
     Drawn,
     /// As many of each operation as its weight, in their order
     Turns,
+}
+
+/// An order of the rows of a dataset, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DatasetOrderName {
+    /// Row by row from a row of each client's own on, and from the last to the first
+    File,
+    /// A row for each request by itself, drawn from the seed
+    Random,
+}
+
+impl DatasetOrderName {
+    /// The order of the plan.
+    pub fn order(self) -> DatasetOrder {
+        match self {
+            DatasetOrderName::File => DatasetOrder::File,
+            DatasetOrderName::Random => DatasetOrder::Random,
+        }
+    }
 }
 
 /// A kernel interface, as it is typed.

@@ -83,6 +83,8 @@ fn defaults() -> Plan {
         tracking: None,
         commands: Vec::new(),
         load_command: None,
+        dataset: None,
+        script: None,
         data: Data {
             records: 10_000,
             seed: 0,
@@ -361,7 +363,7 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
             plan.retry = Some(Retry { kinds: vec![RetryKind::Timeout], for_ns: 90 * SECOND });
         }),
         ("--retry oom,all --failed-keys f.csv", |plan| {
-            plan.retry = Some(Retry { kinds: RetryKind::ALL.to_vec(), for_ns: RETRY_FOR_NS });
+            plan.retry = Some(Retry { kinds: RetryKind::asked_for().collect(), for_ns: RETRY_FOR_NS });
             (plan.reconnect, plan.failed_keys) = (true, true);
         }),
         ("--verify", |plan| plan.verify = 1.0),

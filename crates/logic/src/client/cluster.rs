@@ -143,7 +143,7 @@ impl Client {
         maker: &mut RequestMaker,
     ) -> Exchange {
         let ticket = answer.ticket;
-        if ticket.origin == Origin::Asking {
+        if ticket.origin == Origin::Aside {
             return Exchange::GoesOn;
         }
         if self.under_way.pending().is_none() && ticket.origin != Origin::Sequence {
@@ -277,7 +277,7 @@ impl Client {
     }
 
     /// The kind of an error, if this request is sent again after it. A cas has a CAS unique that may be old by then, so that neither it
-    /// nor the read before it is. Of a sequence of commands a part may have been carried out.
+    /// nor the read before it is. Of a sequence of commands a part may have been carried out, but not what called a script that was lost.
     fn retry_kind(
         &self,
         ticket: &Ticket,
@@ -286,8 +286,9 @@ impl Client {
         maker: &RequestMaker,
     ) -> Option<RetryKind> {
         let is_cas = ticket.verb == Verb::Cas || ticket.origin == Origin::BeforeCas;
+        let kind = maker.retries().filter(|_| !is_cas)?.kind_of(fault, words)?;
         let is_sequence = maker.sequence(ticket.verb).is_some();
-        maker.retries().filter(|_| !is_cas && !is_sequence)?.kind_of(fault, words)
+        (!is_sequence || kind == RetryKind::NoScript).then_some(kind)
     }
 
     /// Ends a request that may have taken exchanges before, at the place `found`.

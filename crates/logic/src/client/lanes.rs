@@ -161,7 +161,7 @@ impl Client {
         }
         match maker.task.verb_of(index, &self.source.draws.op) {
             // All pieces of one key have to be stored on one server.
-            Verb::Append | Verb::Prepend => self.source.number() + self.source.own.turn,
+            Verb::Append | Verb::Prepend => self.source.number() + u64::from(self.source.own.turn),
             _ => self.source.number() + index,
         }
     }

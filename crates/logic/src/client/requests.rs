@@ -18,6 +18,9 @@ use crate::workload::value::Version;
 /// The draws of a request that fill the places of a command; those of other uses are below and above them.
 const FILL_DRAWS: u64 = 1 << 35;
 
+/// The draw of a request that decides on its row of the dataset.
+const ROW_DRAW: u64 = FILL_DRAWS - 1;
+
 impl Source {
     /// Draws request `index` of the schedule, which is due at `due`.
     #[inline(always)]
@@ -113,14 +116,14 @@ impl Source {
     /// The verb and key of the next piece. A client adds only to keys of its own, because it cannot know the length of a
     /// value that other clients add to. Before a value would grow too long, the client stores the next key anew.
     pub(super) fn add_piece(&mut self, verb: Verb, maker: &RequestMaker) -> (Verb, u64) {
-        let (key, limit) = maker.piece_key(self.number(), self.own.turn);
+        let (key, limit) = maker.piece_key(self.number(), self.own.turn.into());
         let piece = maker.records.piece_bytes(key);
         if self.own.bytes > 0 && self.own.bytes + piece <= limit {
             self.own.bytes += piece;
             return (verb, key);
         }
-        self.own.turn += u64::from(self.own.bytes > 0);
-        let (key, _) = maker.piece_key(self.number(), self.own.turn);
+        self.own.turn += u32::from(self.own.bytes > 0);
+        let (key, _) = maker.piece_key(self.number(), self.own.turn.into());
         self.own.bytes = maker.records.piece_bytes(key);
         (Verb::Set, key)
     }
@@ -193,9 +196,23 @@ impl Source {
                 Wanted::Client => self.number(),
                 Wanted::Sequence => index,
                 Wanted::NowMs => ticket.ready,
+                Wanted::Field(_) => match ticket.check_state {
+                    CheckState::DatasetRow(row) => row,
+                    _ => 0,
+                },
             };
             maker.add_fill(verb, place, found);
             place += 1;
+        }
+    }
+
+    /// Takes the next row of the dataset for a request of a command with fields of it, which keeps the row when it is sent again.
+    fn take_row(&mut self, ticket: &mut Ticket, maker: &RequestMaker) {
+        let Ticket { verb, index, .. } = *ticket;
+        let bits = || self.draws.op.draw_sub(index, ROW_DRAW);
+        if let Some(row) = maker.dataset_row(verb, (index, self.number()), self.own.rows_taken.into(), bits) {
+            ticket.check_state = CheckState::DatasetRow(row);
+            self.own.rows_taken = self.own.rows_taken.wrapping_add(1);
         }
     }
 
@@ -309,8 +326,11 @@ impl Client {
         if pair_due != NEVER {
             self.under_way.waiting.begin_store_of_pair(index, pair_due);
         }
-        if verb.is_command() && maker.sequence(verb).is_some_and(Sequence::is_divided) {
-            ticket.origin = Origin::Sequence;
+        if verb.is_command() {
+            if maker.sequence(verb).is_some_and(Sequence::is_divided) {
+                ticket.origin = Origin::Sequence;
+            }
+            self.source.take_row(&mut ticket, maker);
         }
         let is_event = ticket.origin == Origin::Event;
         let op = self.source.write_of(&ticket, (version, cas), is_event, maker);

@@ -47,15 +47,17 @@ pub(super) struct Policy {
     pub(super) spaced_until: Nanos,
 }
 
-/// The keys that only one client writes.
+/// The keys that only one client writes, and the rows of the dataset that it took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnKeys {
     /// Number of keys that were filled with pieces before.
-    pub(super) turn: u64,
+    pub(super) turn: u32,
     /// Bytes of the pieces under the current key; 0 while it is not stored.
     pub(super) bytes: u64,
     /// Number of stored records that no other request stores.
     pub(super) inserted: u64,
+    /// Number of rows of the dataset that requests of this phase took, which begins again behind the greatest.
+    pub(super) rows_taken: u32,
 }
 
 impl Source {
@@ -85,6 +87,7 @@ impl Source {
         self.schedule = schedule;
         self.draws = DrawStreams::new(assignment.place);
         self.issued = 0;
+        self.own.rows_taken = 0;
         let has_policy = assignment.late != Late::Kept || assignment.spacing_ns > 0;
         self.policy = has_policy.then(Box::default);
         self.assignment = assignment;

@@ -85,8 +85,8 @@ pub enum Origin {
     ResentPart,
     /// A node of a cluster did not answer the request, which is sent again; the client knows why it was asked.
     Resent,
-    /// `ASKING` of a cluster, which goes before a request that is sent again.
-    Asking,
+    /// A command of no request: `ASKING` of a cluster, which goes before a request that is sent again, or the loading of a script.
+    Aside,
     /// The request is a part of a sequence of commands that waits for replies before it goes on.
     Sequence,
 }

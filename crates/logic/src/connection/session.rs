@@ -4,10 +4,10 @@ use std::io::IoSlice;
 
 use super::answer::{TOO_MANY, UNASKED, UNFIT, arrived, ended, ending, pass_item};
 use super::datagrams::{DatagramExchange, Datagrams, next_datagram};
-use crate::connection::inflight::{Inflight, Owed, Ticket};
+use crate::connection::inflight::{Inflight, Origin, Owed, Ticket};
 use crate::connection::outbox::{Outbox, Room, Sources};
 use crate::plan::Transport;
-use crate::protocol::{Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, Tag, udp};
+use crate::protocol::{Aside, Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, Tag, Verb, udp};
 use crate::time::{NEVER, Nanos};
 
 pub use super::answer::{Answer, Chunk, Item, Sink, Stamp};
@@ -144,9 +144,12 @@ impl<C: Codec> Session<C> {
         Ok(waiting_bytes)
     }
 
-    /// Queues `ASKING` of a cluster, whose answer will have this ticket. Nothing is queued by protocols without clusters.
-    pub fn request_asking(&mut self, ticket: Ticket) {
-        if self.codec.encode_asking(&mut self.outbox) {
+    /// Queues a command of no request, whose answer says so ([`Origin::Aside`]). Nothing is queued by protocols without such commands.
+    pub fn request_aside(&mut self, aside: Aside<'_>) {
+        if self.codec.encode_aside(aside, &mut self.outbox) {
+            // The reply to a script is its name, and that to ASKING the word that ends a set.
+            let verb = if aside == Aside::Asking { Verb::Set } else { Verb::Command };
+            let ticket = Ticket { origin: Origin::Aside, ..Ticket::of(verb) };
             self.owed.push(ticket, self.taken + self.outbox.len() as u64, false);
         }
     }

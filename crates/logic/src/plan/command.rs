@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Script;
 use crate::protocol::Verb;
 use crate::protocol::resp::reply_shape::ReplyShape;
 use crate::protocol::resp::template::{Template, TemplateError};
@@ -47,8 +48,8 @@ impl Command {
     }
 
     /// The template of the command, whose replies have the shape that the command expects.
-    pub(super) fn template(&self) -> Result<Template, TemplateError> {
-        let template = Template::parse(&self.template)?;
+    pub(super) fn template(&self, script: Option<&Script>) -> Result<Template, TemplateError> {
+        let template = template_of(&self.template, script)?;
         Ok(match self.expect {
             Some(shape) => template.expecting(shape),
             None => template,
@@ -58,6 +59,14 @@ impl Command {
     /// Whether the name is that of an operation already.
     pub fn is_taken(&self) -> bool {
         Verb::from_name(&self.name).is_some_and(|verb| !verb.is_command())
+    }
+}
+
+/// The template of a text that has the name of this script in place of `__script__`.
+pub(super) fn template_of(text: &str, script: Option<&Script>) -> Result<Template, TemplateError> {
+    match script {
+        Some(script) => Template::parse_with(text, &script.name()),
+        None => Template::parse(text),
     }
 }
 

@@ -35,6 +35,8 @@ impl Default for Plan {
             tracking: None,
             commands: Vec::new(),
             load_command: None,
+            dataset: None,
+            script: None,
             data: Data::default(),
             allow_partial_load: false,
             evidence: true,

@@ -8,6 +8,12 @@ use crate::time::{Nanos, seconds};
 /// a plan that needs more has a mistyped depth.
 pub const LIMIT_BYTES: u64 = 16 << 30;
 
+/// Most bytes of the packed fields of a dataset, and as many of their places, that are held in memory.
+pub const PACKED_MAX_BYTES: usize = 64 << 20;
+
+/// Bytes for the rows of a dataset at most: both kinds, and twice that while they grow.
+const DATASET_BYTES: u64 = 4 * PACKED_MAX_BYTES as u64;
+
 /// Requests that all clients of a group with unlimited depth have outstanding together, at most.
 const UNLIMITED_REQUESTS: u64 = 1 << 20;
 
@@ -115,6 +121,7 @@ pub fn need_bytes(plan: &Plan) -> u64 {
         .saturating_add(interval * INTERVALS_PER_WORKER as u64)
         .saturating_add(kept)
         .saturating_add(if plan.trace().is_some() { TRACE_BYTES } else { 0 })
+        .saturating_add(if plan.dataset.is_some() { DATASET_BYTES } else { 0 })
         .saturating_add(slot_record_bytes(plan))
         .saturating_add(PROCESS_BYTES)
 }
@@ -225,7 +232,7 @@ fn verbs_of(work: &Work) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Mix, Stop};
+    use crate::plan::{Dataset, DatasetOrder, Mix, Stop};
     use crate::time::SECOND;
 
     fn plan(clients: u32, depth: Depth) -> Plan {
@@ -264,6 +271,9 @@ mod tests {
         assert!(of(|plan| plan.groups[0].depth = Depth::Limit(32)) > least);
         assert!(of(|plan| plan.verify = 1.0) > least);
         assert!(of(|plan| plan.engine.threads = 2) > least);
+        let dataset = Dataset { path: "a.csv".to_owned(), order: DatasetOrder::File };
+        let base = Plan { dataset: Some(dataset), ..base.clone() };
+        assert_eq!(need_bytes(&base), least + DATASET_BYTES);
         assert!(of(|plan| plan.tls = Some(crate::plan::TlsOptions::default())) > least);
         assert!(of(|plan| plan.groups.push(plan.groups[0].clone())) > least);
         assert!(of(|plan| plan.data.value_size = crate::dist::Dist::Fixed(2_000.0)) > least);

@@ -14,6 +14,7 @@ mod changes;
 pub mod cluster;
 mod command;
 mod data;
+mod dataset;
 mod defaults;
 pub mod detect;
 mod event;
@@ -30,6 +31,7 @@ pub mod probe;
 mod protocol;
 mod rank_shares;
 mod retry;
+mod script;
 pub mod share;
 mod slot_range;
 pub mod timing;
@@ -53,6 +55,7 @@ pub use self::changes::{
 pub use self::cluster::{ClusterOptions, ReadFrom, Rewrite};
 pub use self::command::{Command, LoadCommand};
 pub use self::data::{Data, KeyStyle, Style, VALUE_CLASSES_MAX, ValueClass, ValueStyle};
+pub use self::dataset::{Dataset, DatasetForm, DatasetOrder};
 pub use self::event::{EVENTS_MAX, Event, EventKind, FlashCrowd, HotKey, LOST_MAX, RankRange};
 pub use self::fail_on::FailOn;
 pub use self::group::{ChurningClients, ClientPolicy, Depth, Gap, Group, Late, Sequence, Spawns};
@@ -65,6 +68,7 @@ pub use self::popularity::{POPULARITIES, Popularity};
 pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, WithCodec};
 pub use self::rank_shares::{RankCount, RankShare, RankShares};
 pub use self::retry::{RETRY_FOR_NS, Retry, RetryKind};
+pub use self::script::{SCRIPT_MAX_BYTES, Script, script_name};
 pub use self::slot_range::SlotRange;
 pub use self::trace::{
     DealBy, Fills, MappedVerb, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond,
@@ -141,6 +145,12 @@ pub struct Plan {
     /// The command that loads store with under the keys of `commands` (RESP); absent: they store a plain value there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_command: Option<LoadCommand>,
+    /// The file whose rows fill the places `__field:NAME__` of commands (RESP); absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<Dataset>,
+    /// The script whose name stands in place of `__script__` in commands (RESP); absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Script>,
     /// The records that all phases work on.
     pub data: Data,
     /// A run is complete although its load stored only a part of the records. A run whose load stored nothing at all is
@@ -203,6 +213,8 @@ pub enum FileRole {
     Fill,
     /// A recording of mutilate's.
     Recording,
+    /// The rows that fill places of commands.
+    Dataset,
     /// The password of the login.
     Password,
     /// The authorities of TLS.
@@ -263,6 +275,7 @@ impl Plan {
                 _ => {}
             }
         }
+        files.extend(self.dataset.iter().map(|dataset| (FileRole::Dataset, dataset.path.as_str())));
         let password = self.login.as_ref().and_then(|login| login.password_file.as_deref());
         files.extend(password.map(|path| (FileRole::Password, path)));
         if let Some(tls) = &self.tls {
@@ -281,7 +294,7 @@ impl Plan {
     }
 
     /// The Plan as results hold it: without its labels, which stand beside it there, and without the passwords in its commands; of
-    /// an anonymous one, without all arguments of the commands.
+    /// an anonymous one, without all arguments of the commands, and without its script.
     #[must_use]
     pub fn told(&self) -> Plan {
         let hide = if self.anonymous { secrets::without_arguments } else { secrets::masked_command };
@@ -289,7 +302,10 @@ impl Plan {
         let commands = self.commands.iter().map(told).collect();
         let of_load = |load: &LoadCommand| LoadCommand { template: hide(&load.template), ..load.clone() };
         let load_command = self.load_command.as_ref().map(of_load);
-        Plan { commands, load_command, ..self.clone() }.with_labels(Labels::new())
+        let hidden = |script: &Script| Script { text: secrets::HIDDEN.to_owned(), ..script.clone() };
+        let script =
+            self.script.as_ref().filter(|_| self.anonymous).map(hidden).or_else(|| self.script.clone());
+        Plan { commands, load_command, script, ..self.clone() }.with_labels(Labels::new())
     }
 
     /// Whether a command of the Plan is one that [`Plan::told`] has changed, so that it is not the command of the run.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::plan::{Command, Plan, Work};
+use crate::plan::command::template_of;
+use crate::plan::{Plan, Work};
 use crate::protocol::Verb;
 use crate::protocol::resp::template::{Template, TemplateError};
 
@@ -22,7 +23,8 @@ impl Plan {
     pub fn commands_without_data(&self) -> Vec<CommandWithoutData<'_>> {
         let loaded_plain =
             self.phases.iter().any(|phase| matches!(&phase.work, Work::Load(load) if load.commands));
-        let templates: Vec<Template> = self.commands.iter().filter_map(|own| own.template().ok()).collect();
+        let templates: Vec<Template> =
+            self.commands.iter().filter_map(|own| own.template(None).ok()).collect();
         let may_store = |template: &Template| template.has_key() && !template.reads();
         // A command that cannot be read here may store as well.
         let is_fed = self.load_command.is_some() || templates.len() < self.commands.len();
@@ -43,10 +45,26 @@ impl Plan {
     /// # Errors
     /// Returns the [`TemplateError`] of the first text that is none.
     pub fn templates(&self) -> Result<Option<Arc<Vec<Template>>>, TemplateError> {
-        let of_load = self.load_command.iter().map(|load| Template::parse(&load.template));
-        let templates: Result<Vec<Template>, TemplateError> =
-            self.commands.iter().map(Command::template).chain(of_load).collect();
-        Ok(Some(templates?).filter(|templates| !templates.is_empty()).map(Arc::new))
+        let mut templates = self.unnumbered_templates()?;
+        let fields = fields_of(&templates);
+        templates.iter_mut().for_each(|template| template.number_fields(&fields));
+        Ok(Some(templates).filter(|templates| !templates.is_empty()).map(Arc::new))
+    }
+
+    /// The columns of the dataset that commands name, each once, in the order of their numbers in the templates.
+    pub fn dataset_fields(&self) -> Vec<String> {
+        fields_of(&self.unnumbered_templates().unwrap_or_default())
+    }
+
+    /// Whether a command has the name of the script in it.
+    pub fn names_script(&self) -> bool {
+        self.unnumbered_templates().unwrap_or_default().iter().any(Template::names_script)
+    }
+
+    fn unnumbered_templates(&self) -> Result<Vec<Template>, TemplateError> {
+        let script = self.script.as_ref();
+        let of_load = self.load_command.iter().map(|load| template_of(&load.template, script));
+        self.commands.iter().map(|command| command.template(script)).chain(of_load).collect()
     }
 
     /// Whether the plan has no command of the user.
@@ -71,10 +89,21 @@ impl Plan {
     }
 }
 
+/// The columns of the dataset that templates name, each once.
+fn fields_of(templates: &[Template]) -> Vec<String> {
+    let mut fields: Vec<String> = Vec::new();
+    for name in templates.iter().flat_map(Template::field_names) {
+        if !fields.iter().any(|known| known == name) {
+            fields.push(name.to_owned());
+        }
+    }
+    fields
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Load, LoadCommand, Phase, Stop};
+    use crate::plan::{Command, Load, LoadCommand, Phase, Stop};
 
     #[test]
     fn commands_that_read_what_nothing_stores_are_found() {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Plan;
 use crate::time::{Nanos, SECOND};
 
 crate::words! {
@@ -23,10 +24,24 @@ crate::words! {
         Oom = "oom",
         /// The server is a replica, which stores nothing (`READONLY`).
         ReadOnly = "readonly",
+        /// The server has no longer the script of the plan (`NOSCRIPT`), which is loaded again.
+        NoScript = "noscript",
         /// The connection was lost or refused.
         Lost = "lost",
         /// No reply came in time.
         Timeout = "timeout",
+    }
+}
+
+impl Plan {
+    /// The errors after which requests are sent again: those that the plan names, and the loss of its script; `None` without any.
+    pub fn sent_again_after(&self) -> Option<Retry> {
+        let mut retry = self.retry.clone();
+        if self.script.is_some() {
+            let retry = retry.get_or_insert(Retry { kinds: Vec::new(), for_ns: RETRY_FOR_NS });
+            retry.kinds.push(RetryKind::NoScript);
+        }
+        retry
     }
 }
 
@@ -45,6 +60,11 @@ pub struct Retry {
 }
 
 impl RetryKind {
+    /// The kinds that a plan may name. [`RetryKind::NoScript`] follows from its script.
+    pub fn asked_for() -> impl Iterator<Item = RetryKind> {
+        RetryKind::ALL.into_iter().filter(|kind| *kind != RetryKind::NoScript)
+    }
+
     /// Whether the request may have been carried out although it has this error.
     pub fn is_unanswered(self) -> bool {
         matches!(self, RetryKind::Lost | RetryKind::Timeout)

@@ -1,6 +1,7 @@
 //! The exchange on a new connection before the first request: login, version of the protocol, database.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::binary::{self, Binary};
 use super::lines;
@@ -30,6 +31,8 @@ pub struct Handshake {
     dialect: Dialect,
     /// A command asks for messages that come by themselves.
     tracks: bool,
+    /// The file of the script that the last command loads; `None` without one.
+    script_path: Option<Arc<str>>,
 }
 
 /// The protocol of the replies to a handshake.
@@ -57,6 +60,8 @@ pub enum HandshakeProgress {
 pub enum HandshakeRefused {
     /// The server refused the handshake with this message of this kind.
     Refused(String, ServerError),
+    /// The server refused, with this message of this kind, to load the script from the file of this name.
+    Script(String, ServerError, Arc<str>),
     /// The server sent bytes that the protocol does not allow.
     Malformed(Malformed),
 }
@@ -68,6 +73,9 @@ impl fmt::Display for HandshakeRefused {
                 to.write_str("the server refused without a word")
             }
             HandshakeRefused::Refused(words, _) => write!(to, "the server said: {words}"),
+            HandshakeRefused::Script(words, _, path) => {
+                write!(to, "the script '{}' was not loaded, the server said: {words}", path.escape_debug())
+            }
             HandshakeRefused::Malformed(Malformed(why)) => to.write_str(why),
         }
     }
@@ -113,7 +121,13 @@ impl Handshake {
             codec.encode_command(&[b"SELECT", database.to_string().as_bytes()], &mut out);
             replies += 1;
         }
-        Handshake { bytes: bytes_of(&out), replies, dialect: Dialect::Resp2, tracks: false }
+        Handshake {
+            bytes: bytes_of(&out),
+            replies,
+            dialect: Dialect::Resp2,
+            tracks: false,
+            script_path: None,
+        }
     }
 
     /// The handshake of RESP3: HELLO 3, with the login if there is one, and SELECT of a database other than 0. A
@@ -136,6 +150,7 @@ impl Handshake {
             replies: 1 + u32::from(database != 0),
             dialect: Dialect::Resp3,
             tracks: false,
+            script_path: None,
         }
     }
 
@@ -148,7 +163,13 @@ impl Handshake {
     pub fn text(login: Credentials<'_>) -> Result<Handshake, Refused> {
         let mut out = Outbox::default();
         lines::push_auth(login.user, login.password, &mut out)?;
-        Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Text, tracks: false })
+        Ok(Handshake {
+            bytes: bytes_of(&out),
+            replies: 1,
+            dialect: Dialect::Text,
+            tracks: false,
+            script_path: None,
+        })
     }
 
     /// The handshake of memcached's binary protocol, for servers with `-S`: an authentication with SASL's PLAIN (RFC
@@ -159,7 +180,13 @@ impl Handshake {
     pub fn binary(login: Credentials<'_>) -> Result<Handshake, Refused> {
         let mut out = Outbox::default();
         binary::push_auth(login.user, login.password, &mut out)?;
-        Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Binary, tracks: false })
+        Ok(Handshake {
+            bytes: bytes_of(&out),
+            replies: 1,
+            dialect: Dialect::Binary,
+            tracks: false,
+            script_path: None,
+        })
     }
 
     /// The handshake of RESP3 with `CLIENT TRACKING ON` behind it, of the keys that the connection reads or of all.
@@ -180,6 +207,15 @@ impl Handshake {
     pub fn reading_replicas(mut self) -> Handshake {
         self.bytes.extend_from_slice(b"*1\r\n$8\r\nREADONLY\r\n");
         self.replies += 1;
+        self
+    }
+
+    /// The handshake of RESP with the loading of a script behind it, which was read from the file `path`.
+    #[must_use]
+    pub fn loading_script(mut self, path: &str, load: &[u8]) -> Handshake {
+        self.bytes.extend_from_slice(load);
+        self.replies += 1;
+        self.script_path = Some(path.into());
         self
     }
 
@@ -211,7 +247,7 @@ impl Handshake {
             Dialect::Text => ReaderState::Text(Text::new()),
             Dialect::Binary => ReaderState::Binary(Binary::new()),
         };
-        HandshakeReader { state, left: self.replies }
+        HandshakeReader { state, left: self.replies, script_path: self.script_path.clone() }
     }
 }
 
@@ -221,6 +257,8 @@ pub struct HandshakeReader {
     state: ReaderState,
     /// Number of replies that are still to come.
     left: u32,
+    /// The file of the script that the last command loads; `None` without one.
+    script_path: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -256,6 +294,11 @@ impl HandshakeReader {
                 Step::Reply { outcome: Outcome::Ok | Outcome::Stored, .. } => self.left -= 1,
                 Step::Reply { message, .. } => {
                     let words = String::from_utf8_lossy(message).into_owned();
+                    // A server that is full says so to whatever is sent first.
+                    let is_full = message.starts_with(b"ERR max number of clients");
+                    if let Some(path) = self.script_path.take().filter(|_| self.left == 1 && !is_full) {
+                        return Err(HandshakeRefused::Script(words, kind_of(message), path));
+                    }
                     return Err(HandshakeRefused::Refused(words, kind_of(message)));
                 }
             }
@@ -384,6 +427,25 @@ mod tests {
             let stream = [HELLO, b"-ERR Client tracking is not possible\r\n"].concat();
             assert!(matches!(progress(&tracking, &stream).0, Err(HandshakeRefused::Refused(..))));
         }
+    }
+
+    #[test]
+    fn a_script_that_is_not_loaded_is_told_with_its_file() {
+        let load = b"*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$6\r\nreturn\r\n";
+        let handshake = Handshake::resp2(None, 1).loading_script("a.lua", load);
+        assert!(handshake.bytes().ends_with(load));
+        let name = b"+OK\r\n$40\r\n0123456789012345678901234567890123456789\r\n";
+        assert_eq!(progress(&handshake, name), (Ok(HandshakeProgress::Done), 0));
+        let (words, path) = ("ERR Error compiling script", Arc::from("a.lua"));
+        let script = HandshakeRefused::Script(words.to_owned(), ServerError::Other, path);
+        assert!(script.to_string().contains("'a.lua'") && script.to_string().ends_with(words), "{script}");
+        assert_eq!(progress(&handshake, format!("+OK\r\n-{words}\r\n").as_bytes()).0, Err(script));
+        let range = "ERR DB index is out of range";
+        let of_database = refused(range, ServerError::Other);
+        assert_eq!(progress(&handshake, format!("-{range}\r\n").as_bytes()).0, of_database);
+        let full = "ERR max number of clients reached";
+        let alone = Handshake::resp2(None, 0).loading_script("a.lua", load);
+        assert_eq!(progress(&alone, format!("-{full}\r\n").as_bytes()).0, refused(full, ServerError::Other));
     }
 
     #[test]

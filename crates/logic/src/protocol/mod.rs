@@ -104,6 +104,15 @@ pub struct Skimmed {
     pub items: u32,
 }
 
+/// A command that no request asks for, and that has a reply of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aside<'a> {
+    /// `ASKING` of a cluster, whose reply is `OK`.
+    Asking,
+    /// The loading of a script, as it is sent.
+    LoadScript(&'a [u8]),
+}
+
 /// Encoder of the requests and decoder of the replies of one connection. The state of a codec is what it needs to
 /// decode the next bytes: a reply that is cut over several reads, and, where replies do not name their requests, the
 /// unanswered requests.
@@ -145,8 +154,9 @@ pub trait Codec {
     #[inline]
     fn inquire(&mut self, _out: &mut Outbox) {}
 
-    /// Appends `ASKING` of a cluster, whose reply is `OK`. Returns false, and appends nothing, where the protocol has no clusters.
-    fn encode_asking(&mut self, _out: &mut Outbox) -> bool {
+    /// Appends a command of no request, which has a reply of its own. Returns false, and appends nothing, where the protocol has no such
+    /// commands.
+    fn encode_aside(&mut self, _aside: Aside<'_>, _out: &mut Outbox) -> bool {
         false
     }
 

@@ -5,6 +5,7 @@ pub mod cache_counts;
 pub(crate) mod cache_requests;
 mod changing;
 pub mod churn;
+pub mod dataset;
 mod decimal;
 pub mod distinct;
 pub(crate) mod events;

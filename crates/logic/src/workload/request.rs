@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::client::route::{Lane, Place, Router};
 use crate::cluster::view::ClusterView;
 use crate::connection::outbox::Sources;
-use crate::plan::{Data, Fill, Work};
+use crate::plan::{Data, DatasetOrder, Fill, Work};
 use crate::protocol::resp::sequence::Sequence;
 use crate::protocol::resp::template::{Template, Wanted};
 use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Rest, Value, Verb};
@@ -15,6 +15,7 @@ use crate::time::{MILLISECOND, Nanos};
 use crate::workload::cache_account::CacheAccount;
 pub use crate::workload::changing::PhaseChanges;
 use crate::workload::churn::AskedAt;
+use crate::workload::dataset::DatasetRows;
 use crate::workload::events::{EventRequest, Loss};
 use crate::workload::hash::hash_bytes;
 use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer, KeyMaker, Space};
@@ -58,6 +59,8 @@ pub enum CheckState {
     Row,
     /// The request's stores are counted when it is answered.
     Counted,
+    /// Row of the dataset that fills places of the command.
+    DatasetRow(u64),
 }
 
 /// The use of an answer, beside measuring it.
@@ -90,6 +93,12 @@ pub struct RequestMaker {
     commands: Arc<Vec<Template>>,
     /// The command among them that stores the records of commands; `None` where plain values are stored.
     load_verb: Option<Verb>,
+    /// The rows that fill places of commands; `None` without any.
+    dataset: Option<DatasetRows>,
+    /// The command that loads the script of commands, as it is sent; `None` without one.
+    script_load: Option<Arc<[u8]>>,
+    /// A server has said that it has no longer the script, which is to be loaded again.
+    lost_script: bool,
     /// The wall clock at the run's time 0, in nanoseconds since 1970.
     epoch_ns: Nanos,
     /// The errors after which requests are sent again; `None` where they are not.
@@ -138,6 +147,10 @@ pub struct RequestInputs<'a> {
     pub commands: Arc<Vec<Template>>,
     /// The command among them that loads store with; `None` where they store plain values.
     pub load_verb: Option<Verb>,
+    /// The rows that fill places of commands; `None` without any.
+    pub dataset: Option<DatasetRows>,
+    /// The command that loads the script of commands, as it is sent; `None` without one.
+    pub script_load: Option<Arc<[u8]>>,
     /// The wall clock at the run's time 0, in nanoseconds since 1970.
     pub epoch_ns: Nanos,
     /// The errors after which requests are sent again; `None` where they are not.
@@ -182,6 +195,8 @@ impl<'a> RequestInputs<'a> {
             recorded: None,
             commands: Arc::default(),
             load_verb: None,
+            dataset: None,
+            script_load: None,
             epoch_ns: 0,
             retries: None,
         }
@@ -217,6 +232,9 @@ impl RequestMaker {
             cache: inputs.cache.map(account),
             commands: inputs.commands,
             load_verb: inputs.load_verb,
+            dataset: inputs.dataset,
+            script_load: inputs.script_load,
+            lost_script: false,
             epoch_ns: inputs.epoch_ns,
             retries: inputs.retries,
         }
@@ -245,6 +263,22 @@ impl RequestMaker {
     /// The errors after which requests are sent again; `None` where they are not.
     pub fn retries(&self) -> Option<&Retries> {
         self.retries.as_deref()
+    }
+
+    /// Takes in a server's words about an error, which may be that it has no longer the script.
+    pub fn note_script(&mut self, words: &[u8]) {
+        self.lost_script |= self.script_load.is_some() && words.starts_with(b"NOSCRIPT ");
+    }
+
+    /// Whether the server that answered last is to load the script again.
+    #[inline(always)]
+    pub fn has_lost_script(&self) -> bool {
+        self.lost_script
+    }
+
+    /// Takes the command that loads the script again, if a server has lost it.
+    pub fn take_script_load(&mut self) -> Option<&[u8]> {
+        std::mem::take(&mut self.lost_script).then_some(self.script_load.as_deref()).flatten()
     }
 
     /// The errors after which requests are sent again, to take what was counted.
@@ -734,6 +768,28 @@ impl RequestMaker {
         }
     }
 
+    /// The row of the dataset that request `index` of client `number` takes, the row `taken` of the client's, if the command of this
+    /// verb has a place for one of its fields. `bits` decide on a row that is drawn. A load stores each record with a row of its own.
+    pub(crate) fn dataset_row(
+        &self,
+        verb: Verb,
+        (index, number): (u64, u64),
+        taken: u64,
+        bits: impl FnOnce() -> u64,
+    ) -> Option<u64> {
+        let dataset = self.dataset.as_ref()?;
+        self.command_of(verb)?.field_names().next()?;
+        Some(match &self.task.kind {
+            TaskKind::Load(spaces) if dataset.order == DatasetOrder::File => {
+                let (place, records) = (self.routing.place(index, number), self.records.count());
+                let turn = usize::try_from(place / records).unwrap_or(usize::MAX).min(spaces.len());
+                let before = spaces[..turn].iter().filter(|space| **space == Space::Commands).count();
+                (before as u64).saturating_mul(records).saturating_add(place % records)
+            }
+            _ => dataset.row((number, self.routing.clients), taken, bits()),
+        })
+    }
+
     /// The fact that a request of a command has to find out for one of its places; `None` behind the last.
     pub(crate) fn wanted(&self, verb: Verb, place: usize) -> Option<Wanted> {
         let template = self.commands.get(verb.command()?)?;
@@ -761,6 +817,13 @@ impl RequestMaker {
             Wanted::Number(_) => self.records.spaces.record(found),
             Wanted::NowMs => self.epoch_ns.saturating_add(found) / MILLISECOND,
             Wanted::Bits | Wanted::Client | Wanted::Sequence => found,
+            Wanted::Field(column) => {
+                let list = &mut self.buffer.list;
+                let field = self.dataset.as_ref().map(|dataset| dataset.packed.field(found, column));
+                list.bytes.extend_from_slice(field.unwrap_or_default());
+                list.ends.push(list.bytes.len() as u32);
+                return;
+            }
         };
         let list = &mut self.buffer.list;
         template.write_fill(place, found, &mut list.bytes);

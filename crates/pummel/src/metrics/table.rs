@@ -186,14 +186,14 @@ pub static ROWS: &[Row] = &[
         &["kind"],
         Since::Interval,
         "Times that a request was to be sent again, by the kind of the error before: loading, busy, tryagain, clusterdown, masterdown, \
-         oom, readonly, lost or timeout; absent without --retry",
+         oom, readonly, noscript, lost or timeout; absent without --retry and --script",
     ),
     counter(
         "pummel_retried_requests_total",
         &["result"],
         Since::Interval,
         "Requests that were sent again and then answered (recovered), that failed when the time for it was over (given_up), and that were \
-         not sent again since they may have been carried out (not_repeatable); absent without --retry",
+         not sent again since they may have been carried out (not_repeatable); absent without --retry and --script",
     ),
     counter(
         "pummel_keys_total",

@@ -17,6 +17,7 @@ mod clusters;
 #[allow(dead_code, reason = "some features of pummel leave parts of it unused")]
 mod common;
 mod compare;
+mod datasets;
 mod dialects;
 mod documents;
 mod evidence;

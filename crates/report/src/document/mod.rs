@@ -598,7 +598,7 @@ impl Document {
 
 /// What became of requests after errors, where the plan has them sent again.
 fn retry_of(report: &Report<'_>) -> Option<RetryCounts> {
-    report.plan.retry.as_ref().map(|_| report.measurement.counters.retry)
+    report.plan.sent_again_after().map(|_| report.measurement.counters.retry)
 }
 
 /// Requests that were left out, where the plan says that late ones are.

@@ -867,7 +867,7 @@ impl PlanFacts {
                 .collect(),
             protocol: plan.protocol.name(),
             are_a_cluster: plan.route == Route::Cluster,
-            sends_again: plan.retry.is_some(),
+            sends_again: plan.sent_again_after().is_some(),
             mode: if is_closed { "closed" } else { "open" },
             clock: match plan.engine.clock {
                 Clock::Kernel => "kernel",

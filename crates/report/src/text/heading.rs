@@ -2,8 +2,8 @@
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, ChurningClients, Depth, Fill, Group, KeyChurn, LoadCommand, Mix, Plan, Route, Spawns,
-    TlsOptions, TracePace, TraceReplay, Work, labels_text,
+    Arrivals, ChurningClients, Dataset, DatasetOrder, Depth, Fill, Group, KeyChurn, LoadCommand, Mix, Plan,
+    Route, Script, Spawns, TlsOptions, TracePace, TraceReplay, Work, labels_text,
 };
 use pummel_logic::time::from_seconds;
 use pummel_measure::summary::time_text;
@@ -52,10 +52,30 @@ pub(super) fn heading(page: &mut Page, document: &Document) {
     if let Some(load) = &plan.load_command {
         page.field("Command", &format!("{}: {}", LoadCommand::NAME, load.template));
     }
+    if let Some(dataset) = &plan.dataset {
+        page.field("Dataset", &dataset_words(dataset));
+    }
+    if let Some(script) = &plan.script {
+        page.field("Script", &script_words(script, plan.anonymous));
+    }
     if !document.labels.is_empty() {
         page.field("Labels", &labels_text(&document.labels));
     }
     page.field("Seed", &format!("{} (data seed {})", plan.seed, plan.data.seed));
+}
+
+/// The file of the rows that fill places of commands, and the order in which they do.
+fn dataset_words(dataset: &Dataset) -> String {
+    let order = match dataset.order {
+        DatasetOrder::File => "row by row for each client",
+        DatasetOrder::Random => "rows drawn at random",
+    };
+    format!("{}, {order}", dataset.path)
+}
+
+/// The file of the script that commands call, and the name that servers give it, which an anonymous result does not tell.
+fn script_words(script: &Script, is_anonymous: bool) -> String {
+    if is_anonymous { script.path.clone() } else { format!("{} ({})", script.path, script.name()) }
 }
 
 /// The servers, with what they were found to speak where the command line left it open.

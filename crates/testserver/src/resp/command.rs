@@ -1,7 +1,7 @@
 //! The commands of the built-in server: their names, their numbers of words, and their functions.
 
 use super::call::Call;
-use super::{cluster, connection, hashes, keys, strings, transaction};
+use super::{cluster, connection, hashes, keys, scripts, strings, transaction};
 use pummel_logic::protocol::{Keys, Verb};
 use pummel_logic::time::{MILLISECOND, SECOND};
 
@@ -25,9 +25,11 @@ enum KeyWords {
     All,
     /// The first word after the name, the third one and so on.
     EveryOther,
+    /// As many words as the second word after the name says, behind it.
+    Counted,
 }
 
-use KeyWords::{All, EveryOther, First, None};
+use KeyWords::{All, Counted, EveryOther, First, None};
 
 const fn command(
     name: &'static str,
@@ -54,6 +56,8 @@ const COMMANDS: &[RespCommand] = &[
     command("del", -2, All, keys::del),
     command("discard", 1, None, transaction::discard),
     command("echo", 2, None, connection::echo),
+    command("eval", -3, Counted, scripts::eval),
+    command("evalsha", -3, Counted, scripts::evalsha),
     command("exec", 1, None, transaction::exec_alone),
     command("exists", -2, All, keys::exists),
     command("expire", -3, First, |call| keys::expire(call, SECOND, false)),
@@ -81,6 +85,7 @@ const COMMANDS: &[RespCommand] = &[
     command("quit", -1, None, connection::quit),
     command("readonly", 1, None, |call| cluster::read_only(call, true)),
     command("readwrite", 1, None, |call| cluster::read_only(call, false)),
+    command("script", -2, None, scripts::script),
     command("select", 2, None, connection::select),
     command("setex", 4, First, strings::setex),
     command("setnx", 3, First, strings::setnx),
@@ -121,6 +126,7 @@ impl RespCommand {
             First => (1..count.min(2), 1),
             All => (1..count, 1),
             EveryOther => (1..count, 2),
+            Counted => (3..scripts::key_count(words).map_or(3, |keys| 3 + keys), 1),
         };
         places.step_by(step).map(move |place| words.key(place))
     }

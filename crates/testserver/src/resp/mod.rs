@@ -10,9 +10,11 @@ mod hashes;
 mod keys;
 mod queue;
 mod request;
+mod scripts;
 mod strings;
 mod transaction;
 
 pub(super) use self::answer::{answer, fail, verb};
 pub(super) use self::queue::Transaction;
 pub(super) use self::request::{Parser, Request};
+pub(super) use self::scripts::Scripts;

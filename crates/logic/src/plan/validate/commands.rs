@@ -3,9 +3,10 @@
 use super::field::{Field, FieldPath};
 use super::invalid::{Invalid, refuse, refuse_if, within};
 use super::records::value_size;
+use super::retry::sent_again_fits;
 use crate::cluster::slot_of;
 use crate::plan::command::NAME_MAX_BYTES;
-use crate::plan::{Command, LoadCommand, Phase, Plan, Route, Work};
+use crate::plan::{Command, Dataset, LoadCommand, Phase, Plan, Route, SCRIPT_MAX_BYTES, Work};
 use crate::protocol::resp::template::Template;
 use crate::protocol::{COMMANDS_MAX, Verb};
 use crate::time::{MILLISECOND, typed_time};
@@ -13,11 +14,20 @@ use crate::time::{MILLISECOND, typed_time};
 /// Time beyond its own bound that the server may need to end a command that waits, in nanoseconds: an idle Redis looks every 100 ms.
 const WAIT_SLACK_NS: u64 = 200 * MILLISECOND;
 
+/// The reason why memcached has no commands of the user.
+const ONLY_RESP: &str = "it is accepted only with --protocol resp2 or resp3";
+
 /// Most times that a load sends its command for each record.
 const PER_RECORD_MAX: u64 = 10_000;
 
 /// Refuses commands that cannot be read or told apart, that nothing asks for, or that do not fit the load.
 pub fn fit(plan: &Plan) -> Result<(), Invalid> {
+    commands(plan)?;
+    dataset(plan)?;
+    script(plan)
+}
+
+fn commands(plan: &Plan) -> Result<(), Invalid> {
     let missing = plan.mixes().find_map(|(index, mix)| {
         let is_missing = |verb: &Verb| verb.command().is_some_and(|place| place >= plan.commands.len());
         mix.ops.iter().map(|&(verb, _)| verb).find(is_missing).map(|verb| (index, verb))
@@ -29,12 +39,12 @@ pub fn fit(plan: &Plan) -> Result<(), Invalid> {
     let is_resp = plan.protocol.is_resp();
     if let Some(load) = &plan.load_command {
         let path = Field::LoadCommand;
-        refuse_if(!is_resp, path, &load.template, "it is accepted only with --protocol resp2 or resp3")?;
+        refuse_if(!is_resp, path, &load.template, ONLY_RESP)?;
         load_command(plan, load)?;
     }
     let Some(first) = plan.commands.first() else { return Ok(()) };
     let path = Field::CommandTemplate.of(0);
-    refuse_if(!is_resp, path, &first.template, "it is accepted only with --protocol resp2 or resp3")?;
+    refuse_if(!is_resp, path, &first.template, ONLY_RESP)?;
     let expected = format!("expected at most {COMMANDS_MAX} commands");
     let commands = plan.commands.len() + usize::from(plan.load_command.is_some());
     refuse_if(commands > COMMANDS_MAX, Field::Commands, commands, expected)?;
@@ -89,6 +99,7 @@ fn template(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid>
         let expected = "expected a single command with --command-expect: a sequence has no hits and misses";
         refuse_if(command.expect.is_some(), path, text, expected)?;
     }
+    has_what_it_names(plan, path, text, &template)?;
     keeps_slot(plan, path, text, &template)
 }
 
@@ -106,7 +117,49 @@ fn load_command(plan: &Plan, load: &LoadCommand) -> Result<(), Invalid> {
     let stores = |phase: &Phase| !matches!(&phase.work, Work::Load(load) if !load.commands);
     let expected = "it is accepted only where --command asks for what it stores";
     refuse_if(!plan.phases.iter().all(stores), path, text, expected)?;
+    has_what_it_names(plan, path, text, &template)?;
     keeps_slot(plan, path, text, &template)
+}
+
+/// Refuses a command with a place for which nothing is given that fills it.
+fn has_what_it_names(
+    plan: &Plan,
+    path: impl Into<FieldPath>,
+    text: &str,
+    template: &Template,
+) -> Result<(), Invalid> {
+    let path = path.into();
+    if let Some(field) = template.field_names().next().filter(|_| plan.dataset.is_none()) {
+        let expected = format!("expected --dataset FILE, whose column '{field}' is to be in the command");
+        return refuse(path, text, expected);
+    }
+    let expected = "expected --script FILE, whose name is to be in the command in place of __script__";
+    refuse_if(template.names_script() && plan.script.is_none(), path, text, expected)
+}
+
+/// Refuses a dataset whose form is not known, or that no command takes anything of.
+fn dataset(plan: &Plan) -> Result<(), Invalid> {
+    let Some(dataset) = &plan.dataset else { return Ok(()) };
+    let (field, path) = (Field::Dataset, &dataset.path);
+    refuse_if(!plan.protocol.is_resp(), field, path, ONLY_RESP)?;
+    let expected = format!("expected a file whose name ends in {}", Dataset::ENDINGS);
+    refuse_if(dataset.form().is_none(), field, path, expected)?;
+    let expected = "it is accepted only with __field:NAME__ in a --command or --load-command, which is the column of that name";
+    refuse_if(plan.dataset_fields().is_empty(), field, path, expected)
+}
+
+/// Refuses a script that cannot be loaded, or that no command names.
+fn script(plan: &Plan) -> Result<(), Invalid> {
+    let Some(script) = &plan.script else { return Ok(()) };
+    let (field, path) = (Field::Script, &script.path);
+    refuse_if(!plan.protocol.is_resp(), field, path, ONLY_RESP)?;
+    let len = script.text.len();
+    refuse_if(len == 0, field, path, "expected a script, and the file is empty")?;
+    let expected = format!("expected a script of at most {SCRIPT_MAX_BYTES} bytes, and this one has {len}");
+    refuse_if(len > SCRIPT_MAX_BYTES, field, path, expected)?;
+    let expected = "it is accepted only with __script__ in a --command or --load-command, such as 'EVALSHA __script__ 1 __key__'";
+    refuse_if(!plan.names_script(), field, path, expected)?;
+    sent_again_fits(plan, |is_so, expected| refuse_if(is_so, field, path, expected))
 }
 
 fn parsed(path: impl Into<FieldPath>, text: &str) -> Result<Template, Invalid> {

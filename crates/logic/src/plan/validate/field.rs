@@ -47,6 +47,8 @@ crate::words! {
         CommandTemplate = "commands[].template",
         LoadCommand = "load_command.template",
         LoadPerRecord = "load_command.per_record",
+        Dataset = "dataset.path",
+        Script = "script.text",
         Records = "data.records",
         DataSeed = "data.seed",
         KeyPrefix = "data.key_prefix",

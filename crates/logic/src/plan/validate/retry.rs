@@ -14,10 +14,27 @@ pub fn retry_fits(plan: &Plan) -> Result<(), Invalid> {
     refuse_where(kinds.is_empty(), "expected at least one kind of errors")?;
     let is_twice = (1..retry.kinds.len()).any(|at| retry.kinds[..at].contains(&retry.kinds[at]));
     refuse_where(is_twice, "expected each kind once")?;
+    let expected =
+        "expected no noscript: requests of --script are sent again after it without being asked to";
+    refuse_where(retry.kinds.contains(&RetryKind::NoScript), expected)?;
     span(Field::RetryFor, retry.for_ns, (MILLISECOND, "1ms"), (DAY, "24h"))?;
     let is_lost = retry.kinds.iter().any(|kind| kind.is_unanswered());
     let expected = "lost needs --reconnect: a request is sent again on another connection";
     refuse_where(retry.kinds.contains(&RetryKind::Lost) && !plan.reconnect, expected)?;
+    sent_again_fits(plan, refuse_where)?;
+    plan.mixes().try_for_each(|(_, mix)| {
+        let expected = "lost and timeout are accepted without --vivify and --recache: the reply to a read that makes an item, or wins \
+                        the right to renew one, is lost with it";
+        let wins = mix.meta.vivify_s.is_some() || mix.meta.recache_s.is_some();
+        refuse_where(is_lost && wins, expected)
+    })
+}
+
+/// Refuses, by `refuse_where`, a plan whose requests cannot be sent again after an error.
+pub fn sent_again_fits(
+    plan: &Plan,
+    refuse_where: impl Fn(bool, &str) -> Result<(), Invalid>,
+) -> Result<(), Invalid> {
     let expected =
         "expected TCP or unix sockets: a late datagram may be carried out after one that was sent again";
     refuse_where(plan.uses_datagrams(), expected)?;
@@ -31,11 +48,7 @@ pub fn retry_fits(plan: &Plan) -> Result<(), Invalid> {
         Work::Replay(_) => refuse_where(true, "a recording sends nothing again"),
         Work::Mix(mix) => {
             let expected = "expected no --noreply: errors of requests without replies belong to no request";
-            refuse_where(mix.noreply, expected)?;
-            let expected = "lost and timeout are accepted without --vivify and --recache: the reply to a read that makes an item, or wins \
-                            the right to renew one, is lost with it";
-            let wins = mix.meta.vivify_s.is_some() || mix.meta.recache_s.is_some();
-            refuse_where(is_lost && wins, expected)
+            refuse_where(mix.noreply, expected)
         }
         _ => Ok(()),
     })
@@ -52,7 +65,7 @@ mod tests {
     type Change = (&'static str, fn(&mut Plan));
 
     fn retrying() -> Plan {
-        let retry = Some(Retry { kinds: RetryKind::ALL.to_vec(), for_ns: 10 * SECOND });
+        let retry = Some(Retry { kinds: RetryKind::asked_for().collect(), for_ns: 10 * SECOND });
         let mix = Mix::of(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]);
         let phase = Phase {
             name: "measure".to_owned(),
@@ -88,7 +101,10 @@ mod tests {
         let mut quiet = Plan { reconnect: false, ..retrying() };
         kinds(&mut quiet, &[RetryKind::Oom]);
         assert_eq!(quiet.validate().map(|_| ()), Ok(()), "its connections stay open");
-        let changes: [Change; 8] = [
+        let changes: [Change; 9] = [
+            ("noscript", |plan| {
+                plan.retry = Some(Retry { kinds: vec![RetryKind::NoScript], for_ns: SECOND });
+            }),
             ("at least one", |plan| plan.retry = Some(Retry { kinds: Vec::new(), for_ns: SECOND })),
             ("each kind once", |plan| {
                 plan.retry = Some(Retry { kinds: vec![RetryKind::Oom; 2], for_ns: SECOND });

@@ -23,7 +23,7 @@ use self::sequence::Sending;
 use self::template::Template;
 use super::lines::Lines;
 use super::sized_value::{ValuePart, ValuePosition};
-use super::{Codec, Expect, Fault, Keys, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag, Verb};
+use super::{Aside, Codec, Expect, Fault, Keys, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag, Verb};
 use crate::connection::outbox::Outbox;
 
 /// RESP2 on one connection.
@@ -200,9 +200,13 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
         }
     }
 
-    fn encode_asking(&mut self, out: &mut Outbox) -> bool {
-        out.push(ASKING);
-        self.asked.push_back(ExpectedReply::Stored);
+    fn encode_aside(&mut self, aside: Aside<'_>, out: &mut Outbox) -> bool {
+        let (bytes, reply) = match aside {
+            Aside::Asking => (ASKING, ExpectedReply::Stored),
+            Aside::LoadScript(bytes) => (bytes, ExpectedReply::Any),
+        };
+        out.push(bytes);
+        self.asked.push_back(reply);
         true
     }
 

@@ -4,6 +4,9 @@ use crate::dist::Dist;
 use crate::rng::below;
 use crate::secrets::place_at;
 
+/// The place of the script's name, which is the same in all requests.
+const SCRIPT_PLACE: &[u8] = b"__script__";
+
 /// Most digits of a number in a place.
 const DIGITS_MAX: usize = 20;
 
@@ -41,6 +44,8 @@ pub(super) enum Fill {
     Sequence,
     /// The wall clock in milliseconds since 1970 when the request was ready.
     NowMs,
+    /// The column of this name and number of the request's row of the dataset.
+    Field(String, usize),
 }
 
 /// The integers that a place is filled with.
@@ -69,6 +74,8 @@ pub enum Wanted {
     Sequence,
     /// The wall clock in milliseconds since 1970.
     NowMs,
+    /// The column of this number of the request's row of the dataset.
+    Field(usize),
 }
 
 impl Fill {
@@ -82,6 +89,7 @@ impl Fill {
             Fill::Client => Wanted::Client,
             Fill::Sequence => Wanted::Sequence,
             Fill::NowMs => Wanted::NowMs,
+            Fill::Field(_, column) => Wanted::Field(*column),
         }
     }
 
@@ -122,9 +130,18 @@ pub(super) struct Places {
     pub(super) fills: Vec<Fill>,
     /// The names of places that may be there more than once, with the number of what fills them.
     named: Vec<(String, usize)>,
+    /// The name of the script, in place of `__script__`.
+    script_name: String,
+    /// Whether the name of the script is in a word.
+    pub(super) names_script: bool,
 }
 
 impl Places {
+    /// No places so far, in commands that have this in place of `__script__`.
+    pub(super) fn with_script(script_name: &str) -> Places {
+        Places { script_name: script_name.to_owned(), ..Places::default() }
+    }
+
     /// Finds the places in a word. An empty word is one empty text.
     pub(super) fn parts_of(&mut self, word: &[u8]) -> Result<Vec<Part>, PlaceError> {
         let mut parts = Vec::new();
@@ -134,6 +151,10 @@ impl Places {
             if let Some(literal) = rest.strip_prefix(b"\\").and_then(place_at) {
                 text.extend_from_slice(literal);
                 rest = &rest[1 + literal.len()..];
+            } else if let Some(behind) = rest.strip_prefix(SCRIPT_PLACE) {
+                text.extend_from_slice(self.script_name.as_bytes());
+                self.names_script = true;
+                rest = behind;
             } else if let Some(place) = place_at(rest) {
                 if !text.is_empty() {
                     parts.push(Part::Text(std::mem::take(&mut text)));
@@ -189,6 +210,10 @@ impl Places {
             "client" => none(self.fill(inner, Fill::Client)),
             "seq" => none(self.fill(inner, Fill::Sequence)),
             "now_ms" => none(self.fill(inner, Fill::NowMs)),
+            "field" => match given {
+                Some(column) if !column.is_empty() => Ok(self.fill(inner, Fill::Field(column.to_owned(), 0))),
+                _ => Err(wrong("the name of a column, such as __field:name__")),
+            },
             _ => Err(unknown()),
         }
     }
@@ -296,6 +321,8 @@ mod tests {
         assert_eq!(fill("__client__"), Fill::Client);
         assert_eq!(fill("__seq__"), Fill::Sequence);
         assert_eq!(fill("__now_ms__"), Fill::NowMs);
+        assert_eq!(fill("__field:user_name__"), Fill::Field("user_name".to_owned(), 0));
+        assert_eq!(fill("__field:a:B.c@d+e-f,__"), Fill::Field("a:B.c@d+e-f,".to_owned(), 0));
         let plain = |word: &str| parts(word).map(|(parts, _)| parts);
         assert_eq!(plain("__key____value__"), Ok(vec![Part::Key, Part::Value]));
         assert_eq!(plain("__number__"), Ok(vec![Part::Number]));
@@ -308,6 +335,24 @@ mod tests {
         assert_eq!(numbers, [0, 0, 0, 1, 1].map(Part::Fill).iter().collect::<Vec<_>>());
         assert_eq!(fills.len(), 2);
         assert_eq!(parts("__int:1-9__ __int:1-9__").expect("places").1.len(), 2);
+        assert_eq!(parts("__field:a__ __field:b__ __field:a__").expect("places").1.len(), 2);
+    }
+
+    #[test]
+    fn the_name_of_the_script_is_text() {
+        let text = |places: &mut Places, word: &str| match places.parts_of(word.as_bytes()) {
+            Ok(parts) => match &parts[..] {
+                [Part::Text(text)] => String::from_utf8(text.clone()).expect("ASCII"),
+                other => panic!("{word}: {other:?}"),
+            },
+            Err(error) => panic!("{word}: {error:?}"),
+        };
+        let mut places = Places::with_script("e0e1");
+        assert_eq!(text(&mut places, r"\__script__"), "__script__");
+        assert!(!places.names_script);
+        assert_eq!(text(&mut places, "a__script__b"), "ae0e1b");
+        assert!(places.names_script);
+        assert!(places.parts_of(b"__script:1__").is_err());
     }
 
     #[test]
@@ -328,6 +373,8 @@ mod tests {
             "__int:9-1__",
             "__int:x__",
             "__number:0__",
+            "__field__",
+            "__field:__",
             "__number:21__",
             "__key:3__",
             "__value:__",

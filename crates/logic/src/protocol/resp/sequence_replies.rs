@@ -76,7 +76,7 @@ impl SequenceReplies {
         }
         self.has_failed = true;
         let is_redirect =
-            matches!(fault, Fault::Moved | Fault::Down | Fault::Again) || words.starts_with(b"READONLY ");
+            matches!(fault, Fault::Moved | Fault::Down | Fault::Again) || was_not_carried_out(words);
         let is_final = is_in_list || next.is_asking || !is_redirect;
         self.redirected |= 1 << next.number;
         if self.fault.is_some() && (self.is_final || !is_final) {
@@ -132,6 +132,11 @@ impl SequenceReplies {
             (self.unit, self.has_failed, self.is_served) = (next.unit, false, false);
         }
     }
+}
+
+/// Whether these words say that nothing was carried out, so that the command can be sent again.
+fn was_not_carried_out(words: &[u8]) -> bool {
+    words.starts_with(b"READONLY ") || words.starts_with(b"NOSCRIPT ")
 }
 
 #[cfg(test)]

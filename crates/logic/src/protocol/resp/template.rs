@@ -72,6 +72,9 @@ const NEXT_MARK: &str = ";";
 /// Separates commands, and lets those behind it wait for the replies to those before it.
 const WAIT_MARK: &str = ";;";
 
+/// The name in place of that of a script where none is known: as long as the name of one.
+const NO_SCRIPT: &str = "0000000000000000000000000000000000000000";
+
 /// A command or a sequence of them, ready to be written for any request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
@@ -99,6 +102,8 @@ pub struct Template {
     waits_ns: Option<Nanos>,
     /// Whether the command can be carried out twice as well as once.
     may_repeat: bool,
+    /// Whether the name of the script is in a word.
+    names_script: bool,
 }
 
 /// A command as it is read from a template.
@@ -157,7 +162,7 @@ impl fmt::Display for TemplateError {
             TemplateError::Place(PlaceError::Unknown(word)) => write!(
                 to,
                 "'{word}' is no place of a command: there are __key__, __key2__ to __key9__, __number__, __number:12__, __value__, \
-                 __value:100__, __int:1-99__, __client__, __seq__ and __now_ms__{}; \\{word} stands for the word itself",
+                 __value:100__, __int:1-99__, __client__, __seq__, __now_ms__, __field:NAME__ and __script__{}; \\{word} stands for the word itself",
                 hint(word)
             ),
             TemplateError::Place(PlaceError::Wrong(word, expected)) => {
@@ -211,11 +216,19 @@ impl Template {
     /// # Errors
     /// Returns the [`TemplateError`] of the first rule that the text breaks.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
+        Template::parse_with(text, NO_SCRIPT)
+    }
+
+    /// Reads a template, as [`Template::parse`] does, that has this name of a script in place of `__script__`.
+    ///
+    /// # Errors
+    /// Returns the [`TemplateError`] of the first rule that the text breaks.
+    pub fn parse_with(text: &str, script_name: &str) -> Result<Template, TemplateError> {
         let words = words::split(text.as_bytes()).map_err(|error| match error {
             WordsError::Open => TemplateError::Open,
             WordsError::Glued => TemplateError::Glued,
         })?;
-        let mut places = Places::default();
+        let mut places = Places::with_script(script_name);
         let (mut commands, mut parts) = (Vec::new(), Vec::new());
         let is_mark = |word: &Word| word.is_mark(NEXT_MARK) || word.is_mark(WAIT_MARK);
         let (mut rest, mut part) = (&words[..], 0);
@@ -248,6 +261,7 @@ impl Template {
             key_words: commands.iter().flat_map(ReadCommand::key_words).collect(),
             makes_bytes: places.fills.iter().any(|fill| fill.wanted() == Wanted::Bytes),
             fills: places.fills,
+            names_script: places.names_script,
         };
         // Commands in a transaction never wait.
         for (command, _) in commands.iter().zip(&roles).filter(|(_, (role, _))| *role != Role::Queued) {
@@ -346,6 +360,28 @@ impl Template {
         self.fills[place].wanted()
     }
 
+    /// The names of the columns of the dataset that fill places, each once.
+    pub fn field_names(&self) -> impl Iterator<Item = &str> {
+        self.fills.iter().filter_map(|fill| match fill {
+            Fill::Field(name, _) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Gives the columns of the dataset the numbers that they have among these, in which all of them are.
+    pub fn number_fields(&mut self, names: &[String]) {
+        for fill in &mut self.fills {
+            if let Fill::Field(name, column) = fill {
+                *column = names.iter().position(|known| known == name).unwrap_or(0);
+            }
+        }
+    }
+
+    /// Whether the name of the script is in a word.
+    pub fn names_script(&self) -> bool {
+        self.names_script
+    }
+
     /// Whether bytes that are made when they are sent fill one of the places, so that requests have values beside their keys.
     pub fn makes_bytes(&self) -> bool {
         self.makes_bytes
@@ -380,14 +416,17 @@ impl Template {
     ///
     /// # Panics
     ///
-    /// Panics if the place is the key of a record, which the maker of keys writes, or bytes that are made when they are sent.
+    /// Panics if the place is the key of a record, which the maker of keys writes, bytes that are made when they are sent, or a field of
+    /// the dataset.
     pub fn write_fill(&self, place: usize, found: u64, out: &mut Vec<u8>) {
         use std::io::Write;
         let written = match &self.fills[place] {
             Fill::Integer(integers) => write!(out, "{}", integers.of(found)),
             Fill::Number(_, digits) => write!(out, "{found:0digits$}"),
             Fill::Client | Fill::Sequence | Fill::NowMs => write!(out, "{found}"),
-            Fill::Key(_) | Fill::Bytes(_) => unreachable!("keys and bytes are written by their maker"),
+            Fill::Key(_) | Fill::Bytes(_) | Fill::Field(..) => {
+                unreachable!("keys, bytes and fields are written by their maker")
+            }
         };
         debug_assert!(written.is_ok(), "bytes take what is written");
     }

@@ -123,6 +123,10 @@ impl<'a> Scene<'a> {
     pub fn new(stage: &'a mut Stage) -> Scene<'a> {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("token"), "word\n").expect("it is written");
+        fs::write(folder.path().join("users.csv"), "id,name,city\n1,Ada,Rome\n2,Bob,Oslo\n")
+            .expect("it is written");
+        let script = "return redis.call('INCRBY', KEYS[1], ARGV[1])\n";
+        fs::write(folder.path().join("add.lua"), script).expect("it is written");
         fs::write(folder.path().join("password"), PASSWORD).expect("it is written");
         let as_root = if rustix::process::geteuid().is_root() { "-u root" } else { "" };
         let server = format!(
