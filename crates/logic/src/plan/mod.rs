@@ -32,6 +32,7 @@ mod rank_shares;
 mod retry;
 pub mod share;
 mod slot_range;
+mod stage;
 pub mod timing;
 mod trace;
 pub mod validate;
@@ -66,6 +67,7 @@ pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, With
 pub use self::rank_shares::{RankCount, RankShare, RankShares};
 pub use self::retry::{RETRY_FOR_NS, Retry, RetryKind};
 pub use self::slot_range::SlotRange;
+pub use self::stage::{Stage, StageStep, StageTurn};
 pub use self::trace::{
     DealBy, Fills, MappedVerb, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond,
 };

@@ -515,6 +515,9 @@ pub struct Clients {
     pub connections: u64,
     /// Requests that each may have in flight; absent where groups differ, or there is no limit.
     pub depth: Option<u32>,
+    /// Whether the number of connections changes, and this is its mean over time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub are_mean: bool,
 }
 
 /// Requests in flight of a closed loop.

@@ -532,7 +532,8 @@ fn because(why: Option<&str>) -> String {
 
 /// The connections, and their depth where it is not 1, such as `50 connections of depth 16`.
 fn clients_text(clients: &Clients) -> String {
-    let connections = counted(clients.connections, "connection");
+    let mean = if clients.are_mean { " on average" } else { "" };
+    let connections = format!("{}{mean}", counted(clients.connections, "connection"));
     match clients.depth {
         None | Some(1) => connections,
         Some(depth) => format!("{connections} of depth {depth}"),
@@ -809,7 +810,7 @@ mod tests {
     use pummel_logic::time::{MICROSECOND, MILLISECOND, SECOND};
     use pummel_measure::limit::{StartedAnew, TakenCpu};
 
-    const FIFTY: Clients = Clients { connections: 50, depth: Some(1) };
+    const FIFTY: Clients = Clients { connections: 50, depth: Some(1), are_mean: false };
 
     fn at(time_ns: Nanos) -> TimeAt {
         TimeAt::new("p99", time_ns)
@@ -824,7 +825,7 @@ mod tests {
             flown: 3.9,
             slots: Some(4),
             is_below: false,
-            clients: Clients { connections: 4, depth: Some(1) },
+            clients: Clients { connections: 4, depth: Some(1), are_mean: false },
             response_p50_ns: 60_700,
             alone_ns: None,
             server_busy: Some(0.55),
@@ -1306,7 +1307,7 @@ mod tests {
                 Cause::ClosedLoop(InFlight {
                     is_below: true,
                     slots: Some(100),
-                    clients: Clients { connections: 50, depth: Some(2) },
+                    clients: Clients { connections: 50, depth: Some(2), are_mean: false },
                     alone_ns: Some(10 * MILLISECOND),
                     server_busy_is_bound: true,
                     client_threads: 2,
