@@ -157,6 +157,7 @@ impl Story {
                 Action::Open(lane) => self.clients[client].handle_opened(lane, now),
                 Action::Wait(until) => return Wanted::Wait(until),
                 Action::Done => return Wanted::Done,
+                Action::Leave => panic!("the client is there all the time"),
                 Action::DoneUntil(until) => panic!("a trace is replayed until {until}"),
                 Action::Unsent { verb, .. } => panic!("{verb:?} was given up"),
                 Action::AskAgain { .. } | Action::GivenUp(..) => panic!("there is no cluster"),

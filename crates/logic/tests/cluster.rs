@@ -241,6 +241,7 @@ impl Scene {
                 }
                 Action::Wait(until) => return self.waits_until = until,
                 Action::Done => return self.is_done = true,
+                Action::Leave => unreachable!("the client is there all the time"),
                 Action::Open(lane) => {
                     self.wanted.push(lane);
                     continue;

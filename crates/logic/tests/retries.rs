@@ -161,6 +161,7 @@ impl Scene {
                 }
                 Action::Wait(until) => return self.waits_until = until,
                 Action::Done => return self.is_done = true,
+                Action::Leave => unreachable!("the client is there all the time"),
                 Action::AskAgain { .. } => unreachable!("there is no cluster"),
                 Action::DoneUntil(_) => unreachable!("there is no trace"),
             };

@@ -103,7 +103,7 @@ counters! {
         pub reopened: u64,
         /// Open connections that were lost.
         pub lost: u64,
-        /// Open connections that their clients closed, of those that come and go.
+        /// Open connections that their clients closed, of those that come and go or are on stage for a time only.
         pub closed: u64,
         /// Attempts to open a connection that failed.
         pub failed: u64,

@@ -9,7 +9,7 @@ use pummel_logic::arrival::{Pace, Schedule};
 use pummel_logic::client::PhaseAssignment;
 use pummel_logic::plan::share::{ClientId, ClientShare, PhaseShare};
 use pummel_logic::plan::timing::PhaseTimes;
-use pummel_logic::plan::{self, Work};
+use pummel_logic::plan::{self, Stage, Work};
 use pummel_logic::protocol::Codec;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::workload::request::{PhaseChanges, RequestMaker};
@@ -317,6 +317,8 @@ impl PhaseRunner<'_, '_> {
         let unanswered = self.worker.unanswered();
         let (entries, maker, reporter) = self.worker.parts();
         begin_clients(context, share, (times, churned), &self.clients, entries, maker, reporter);
+        self.worker.clear_stage();
+        let (entries, _, reporter) = self.worker.parts();
         let open = entries.iter().map(|entry| entry.client.open_lanes()).sum();
         reporter.note_open(open, unanswered);
         if let (Work::Mix(_), Some((group, churn))) = (&phase.work, plan.churning_group()) {
@@ -391,14 +393,21 @@ fn begin_clients(
     reporter.note_rows(phase.recorded);
     reporter.note_loads(matches!(phase.work, Work::Load(_)));
     let paces = &context.paces[share.number];
+    let stage = Stage::of(plan, share.number);
     for (entry, &client) in entries.iter_mut().zip(clients) {
+        let stage = stage.as_ref().filter(|_| client.group == 0);
         let asked_before = churned.map_or(0, |_| entry.client.asked());
         let assignment = PhaseAssignment { asked_before, ..assignment_of(context, share, client, times) };
         let schedule = match &phase.work {
             Work::Pause(_) => Some(Schedule::never()),
-            _ => paces[client.group].as_ref().map(|pace| pace.schedule(assignment.place)),
+            _ => paces[client.group].as_ref().map(|pace| match stage {
+                Some(stage) => pace.schedule_on_stage(assignment.place, stage),
+                None => pace.schedule(assignment.place),
+            }),
         };
         entry.client.begin(assignment, schedule);
+        let turns = stage.map(|stage| stage.turns_of(client.number));
+        entry.client.set_turns(turns, plan.drain_ns(), maker);
         if client.group == 0 {
             entry.client.add_events(maker);
         }

@@ -246,6 +246,7 @@ fn limits_of(plan: &Plan) -> WorkerLimits {
         load_silence_max_ns: plan.load_silence_max_ns(),
         silence_max_ns: plan.silence_max_ns(),
         unsent_draws_max: draws_of_client(plan.clients()),
+        has_stage: plan.changes.has_stage(),
     }
 }
 

@@ -189,7 +189,7 @@ pub trait LoadModel: Sized {
             connection.retry();
             return state.openings.enqueue(connection.id(slot), now);
         }
-        let joins = state.maker.cluster().is_some() && !state.is_opening;
+        let joins = (state.maker.cluster().is_some() || state.limits.has_stage) && !state.is_opening;
         let again = (history.opened || joins) && state.limits.reconnect;
         connection.close();
         state.note_turned_away(server, &reason, now);

@@ -166,6 +166,9 @@ pub trait PhaseWorker {
     /// The clients, the maker of their requests, and the reporter: what the beginning of a phase changes.
     fn parts(&mut self) -> (&mut [ClientEntry], &mut RequestMaker, &mut WorkerReporter);
 
+    /// Closes the connections of the clients that are off stage when a phase begins.
+    fn clear_stage(&mut self);
+
     /// Sets the transport of each server's connections, between phases, and closes the connections whose transport
     /// changes. Returns whether there are any; their clients have no connection until it is opened again.
     fn change_transport(&mut self, transport: &dyn Fn(u32) -> Transport) -> bool;
@@ -313,10 +316,13 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 take_what_lies_unread(state, population, backend)?;
                 give_up_late(state, population, backend, now);
             }
-            if state.reporter.tick(now)
-                && let Some(follower) = follower
-            {
-                follower.look(population, state);
+            if state.reporter.tick(now) {
+                if let Some(follower) = follower {
+                    follower.look(population, state);
+                }
+                if state.limits.has_stage {
+                    cut_turns(state, now);
+                }
             }
         }
     }
@@ -502,6 +508,15 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
         (&mut self.state.entries, &mut self.state.maker, &mut self.state.reporter)
     }
 
+    fn clear_stage(&mut self) {
+        let Worker { backend, population, state, .. } = self;
+        for number in 0..state.entries.len() {
+            if state.entries[number].client.is_off_stage() {
+                population.close_lanes(state, number, backend);
+            }
+        }
+    }
+
     fn change_transport(&mut self, transport: &dyn Fn(u32) -> Transport) -> bool {
         let mut any = false;
         let state = &mut self.state;
@@ -529,15 +544,12 @@ fn account_for<C: Codec>(state: &mut WorkerState<C>, mut missing: u64, over: Nan
     let ends = state.reporter.part_ends(over);
     let draws_max = (state.limits.unsent_draws_max / ends.len() as u64).max(1);
     let (mut dead, mut repeated) = (0, 0);
-    for entry in &mut state.entries {
-        let client = &mut entry.client;
+    for number in 0..state.entries.len() {
+        state.count_unsent(number, &ends, draws_max);
+        let WorkerState { entries, reporter, .. } = &mut *state;
+        let entry = &mut entries[number];
+        let client = &entry.client;
         repeated += client.repeated();
-        let (reporter, group) = (&mut state.reporter, client.group());
-        for &end in &ends {
-            client.count_unsent(end, &mut state.maker, draws_max, |unsent| {
-                reporter.unsent_at(group, end.saturating_sub(1), unsent);
-            });
-        }
         dead += client.lost_lanes();
         missing += client.missing();
         reporter.skipped(client.skipped());
@@ -547,6 +559,16 @@ fn account_for<C: Codec>(state: &mut WorkerState<C>, mut missing: u64, over: Nan
     let silent = state.silent(now);
     let outcome = PhaseOutcome { dead, missing, repeated, silent };
     state.reporter.end_phase(over, outcome);
+}
+
+/// Lets the clients send nothing more that have been late for too long behind their turn on stage.
+#[cold]
+fn cut_turns<C: Codec>(state: &mut WorkerState<C>, now: Nanos) {
+    for number in 0..state.entries.len() {
+        if state.entries[number].client.cut_turn(now) {
+            state.wake(number);
+        }
+    }
 }
 
 /// Decides by a worker's state whether its turns end.

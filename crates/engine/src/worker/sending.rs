@@ -121,6 +121,7 @@ impl<C: Codec> WorkerState<C> {
                         break;
                     }
                 }
+                Action::Leave => self.leave_stage(model, number, backend, now),
                 Action::Wait(NEVER) => break,
                 Action::Wait(at) => {
                     entry.wake_at(at, number, &mut self.due);
@@ -158,6 +159,54 @@ impl<C: Codec> WorkerState<C> {
                 self.to_flush.push(slot as u32);
             }
             self.wake(client);
+        }
+    }
+
+    /// Counts what a client did not send in its turn on stage, which is over, and closes its connections.
+    #[cold]
+    fn leave_stage<M: LoadModel>(
+        &mut self,
+        model: &mut M,
+        number: usize,
+        backend: &mut (impl Backend + ?Sized),
+        now: Nanos,
+    ) {
+        let end = self.entries[number].client.turn_end();
+        let ends = self.reporter.part_ends(end);
+        let draws_max = (self.limits.unsent_draws_max / ends.len() as u64).max(1);
+        self.count_unsent(number, &ends, draws_max);
+        self.entries[number].client.leave_stage();
+        self.close_lanes(model, number, backend, now);
+    }
+
+    /// Closes all connections of a client that is off stage.
+    #[cold]
+    pub fn close_lanes<M: LoadModel>(
+        &mut self,
+        model: &mut M,
+        number: usize,
+        backend: &mut (impl Backend + ?Sized),
+        now: Nanos,
+    ) {
+        for slot in self.lanes.slots_of(number) {
+            match self.connections[slot].state() {
+                ConnectionState::Closed => continue,
+                ConnectionState::Open | ConnectionState::Full => self.reporter.closed(),
+                ConnectionState::Queued | ConnectionState::Opening | ConnectionState::Handshake => {}
+            }
+            model.close(self, slot, backend, now);
+        }
+    }
+
+    /// Counts the requests of a client that were due and never sent, in the parts of the phase that end then.
+    pub fn count_unsent(&mut self, number: usize, ends: &[Nanos], draws_max: u64) {
+        let WorkerState { entries, maker, reporter, .. } = self;
+        let client = &mut entries[number].client;
+        let group = client.group();
+        for &end in ends {
+            client.count_unsent(end, maker, draws_max, |unsent| {
+                reporter.unsent_at(group, end.saturating_sub(1), unsent);
+            });
         }
     }
 

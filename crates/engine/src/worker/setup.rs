@@ -29,6 +29,8 @@ pub struct WorkerLimits {
     pub silence_max_ns: Nanos,
     /// Most random draws to count the requests that a client was to send and did not.
     pub unsent_draws_max: u64,
+    /// Whether some clients are on stage for a time only.
+    pub has_stage: bool,
 }
 
 /// The clients of a worker, with all that they need to make requests and to have them recorded.

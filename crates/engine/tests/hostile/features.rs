@@ -75,11 +75,13 @@ pub enum Feature {
     Commands,
     /// Requests are sent again after errors.
     Retries,
+    /// The number of connections changes while it is measured.
+    Steps,
 }
 
 impl Feature {
     /// All features in their order.
-    pub const ALL: [Feature; 26] = [
+    pub const ALL: [Feature; 27] = [
         Feature::Handshake,
         Feature::Churn,
         Feature::Windows,
@@ -106,6 +108,7 @@ impl Feature {
         Feature::Tracking,
         Feature::Commands,
         Feature::Retries,
+        Feature::Steps,
     ];
 
     /// The name of the feature on command lines and in tables.
@@ -137,6 +140,7 @@ impl Feature {
             Feature::Tracking => "tracking",
             Feature::Commands => "commands",
             Feature::Retries => "retries",
+            Feature::Steps => "steps",
         }
     }
 }
@@ -384,6 +388,9 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     place_keys(&mut plan, &mut Draws::new(seed, 8));
     form_values(&mut plan, &mut Draws::new(seed, 10));
     name_inputs(&mut plan, &mut Draws::new(seed, 11));
+    if has(Feature::Steps) {
+        take_steps(&mut plan, &mut Draws::new(seed, 13));
+    }
     if has(Feature::Audit) {
         audit(&mut plan, &mut Draws::new(seed, 9));
     }
@@ -697,6 +704,22 @@ fn change(plan: &mut Plan, draws: &mut Draws) {
     plan.changes = Changes { rate: Some(shape), burst, parts, ..Changes::default() };
 }
 
+/// Makes the number of connections change, up and down.
+fn take_steps(plan: &mut Plan, draws: &mut Draws) {
+    if let Some(measured) = plan.phases.iter().position(|phase| phase.recorded) {
+        plan.phases.truncate(measured + 1);
+    }
+    plan.groups[0].clients = 7;
+    if plan.changes.parts.is_empty() {
+        let part = |at_ns| Part::plain(format!("from {at_ns}"), at_ns);
+        plan.changes.parts = (0..draws.one_of(&[2, 4])).map(|at| part(at * TIME_NS / 4)).collect();
+    }
+    for part in &mut plan.changes.parts {
+        part.connections = draws.one_of(&[Some(1), Some(3), Some(6), None]);
+    }
+    plan.changes.parts[0].connections = Some(draws.one_of(&[1, 4, 7]));
+}
+
 /// The load models that a pair can have.
 fn models(pair: Pair) -> Vec<Model> {
     let has = |feature: Feature| pair.0 == feature || pair.1 == feature;
@@ -727,7 +750,7 @@ fn models(pair: Pair) -> Vec<Model> {
     if has(Feature::Until) || has(Feature::Changes) || has(Feature::Events) {
         return vec![Model::Open, Model::Unlimited];
     }
-    if has(Feature::Settle) || has(Feature::Evictions) {
+    if has(Feature::Settle) || has(Feature::Evictions) || has(Feature::Steps) {
         return vec![Model::Timed, Model::Open, Model::Unlimited];
     }
     let mut models = vec![Model::Closed, Model::Timed, Model::Open, Model::Unlimited];

@@ -226,6 +226,11 @@ fn pairs_with_requests_that_are_sent_again() {
 }
 
 #[test]
+fn pairs_with_steps_of_connections() {
+    run_pairs_of(Feature::Steps);
+}
+
+#[test]
 fn pairs_with_a_trace() {
     run_pairs_of(Feature::Trace);
 }
@@ -278,6 +283,7 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Churn, Feature::Evictions),
         (Feature::Churn, Feature::Audit),
         (Feature::Churn, Feature::Retries),
+        (Feature::Churn, Feature::Steps),
         (Feature::Windows, Feature::ReadThrough),
         (Feature::Windows, Feature::Noreply),
         (Feature::Windows, Feature::Settle),
@@ -294,6 +300,7 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Windows, Feature::Tracking),
         (Feature::Windows, Feature::Commands),
         (Feature::Windows, Feature::Retries),
+        (Feature::Windows, Feature::Steps),
         (Feature::Tls, Feature::Udp),
         (Feature::Udp, Feature::Trace),
         (Feature::Udp, Feature::Cluster),
@@ -301,6 +308,7 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Udp, Feature::Tracking),
         (Feature::Udp, Feature::Commands),
         (Feature::Udp, Feature::Retries),
+        (Feature::Udp, Feature::Steps),
         (Feature::Verify, Feature::Trace),
         (Feature::MultiGet, Feature::Dependent),
         (Feature::MultiGet, Feature::Trace),
@@ -316,6 +324,7 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Until, Feature::Changes),
         (Feature::Until, Feature::Trace),
         (Feature::Until, Feature::Events),
+        (Feature::Until, Feature::Steps),
         (Feature::Unstored, Feature::Trace),
         (Feature::Changes, Feature::Trace),
         (Feature::Dependent, Feature::Trace),
@@ -324,12 +333,14 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Trace, Feature::Evictions),
         (Feature::Trace, Feature::Audit),
         (Feature::Trace, Feature::Commands),
+        (Feature::Trace, Feature::Steps),
         (Feature::KeyChurn, Feature::Audit),
         (Feature::Events, Feature::Audit),
+        (Feature::Events, Feature::Steps),
         (Feature::Evictions, Feature::Audit),
         (Feature::Audit, Feature::Commands),
     ];
-    assert_eq!((pairs().count(), refused), (351, expected.to_vec()));
+    assert_eq!((pairs().count(), refused), (378, expected.to_vec()));
 }
 
 #[test]

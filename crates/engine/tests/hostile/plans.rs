@@ -520,6 +520,28 @@ fn change(plan: &mut Plan, draws: &mut Draws) {
     if plan.changes == Changes::default() {
         plan.changes.parts = parts(time_ns, draws);
     }
+    if draws.once_in(2) {
+        set_stage(plan, time_ns, draws);
+    }
+}
+
+/// Lets the number of connections change, in a closed loop that alone.
+fn set_stage(plan: &mut Plan, time_ns: Nanos, draws: &mut Draws) {
+    plan.changes.events.clear();
+    plan.transport = Transport::Stream;
+    if plan.changes.parts.is_empty() {
+        plan.changes.parts = parts(time_ns, draws);
+    }
+    if plan.groups[0].rate.is_none() {
+        plan.changes = Changes { parts: plan.changes.parts.clone(), ..Changes::default() };
+        for part in &mut plan.changes.parts {
+            (part.ops, part.popularity, part.churn) = (None, None, None);
+        }
+    }
+    let clients = u64::from(plan.groups[0].clients);
+    for part in &mut plan.changes.parts {
+        part.connections = (!draws.once_in(4)).then(|| 1 + draws.below(clients) as u32);
+    }
 }
 
 fn shape(rate: f64, time_ns: Nanos, draws: &mut Draws) -> RateShape {

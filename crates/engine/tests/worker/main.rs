@@ -27,6 +27,7 @@ mod replay;
 mod sequences;
 mod setup;
 mod spoilt;
+mod staged;
 mod steering;
 mod trace;
 mod truth;

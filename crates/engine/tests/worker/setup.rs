@@ -6,7 +6,9 @@ use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_engine::run::{Inputs, Run, Watch};
 use pummel_logic::arrival::pace_of;
 use pummel_logic::plan::share::PhaseShare;
-use pummel_logic::plan::{Arrivals, Data, Group, Load, Mix, Pause, Phase, Plan, Stop, Transport, Work};
+use pummel_logic::plan::{
+    Arrivals, Data, Group, Load, Mix, Pause, Phase, Plan, Stage, Stop, Transport, Work,
+};
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -207,8 +209,13 @@ pub fn schedule(plan: &Plan, length_ns: Nanos) -> Vec<Vec<Nanos>> {
     let share = PhaseShare::new(plan, last, Transport::Stream);
     let pace = pace_of(plan, &share, 0).expect("the plan is in open loop");
     let phase = last as u64;
+    let stage = Stage::of(plan, last);
     let times = |client| {
-        let mut schedule = pace.schedule(StreamOwner { seed: plan.seed, group: 0, phase, client });
+        let owner = StreamOwner { seed: plan.seed, group: 0, phase, client };
+        let mut schedule = match &stage {
+            Some(stage) => pace.schedule_on_stage(owner, stage),
+            None => pace.schedule(owner),
+        };
         std::iter::repeat_with(|| schedule.next()).take_while(|&due| due < length_ns).collect()
     };
     (0..clients).map(times).collect()

@@ -3,6 +3,7 @@
 use pummel_logic::plan::{Adaptive, Settle, Until};
 use pummel_logic::time::{Nanos, SECOND};
 
+use crate::native::connection_steps;
 use crate::native::options::PaceArgs;
 use crate::native::phase_file::PhaseFile;
 use crate::values::{UntilEviction, WarmUpTime};
@@ -40,6 +41,9 @@ pub(super) fn measured_ns(pace: &PaceArgs) -> Option<Nanos> {
         Some(_) => Some(pace.max_time),
         None if pace.phases.is_some() => pace.phases.as_ref().map(PhaseFile::time_ns),
         None if !pace.stage.is_empty() => Some(staged_ns(pace)),
+        None if pace.stage_connections.is_some() => {
+            connection_steps::time_of(pace.connection_steps()).or(pace.time)
+        }
         None => pace.time.or_else(|| pace.requests.is_none().then_some(TIME_DEFAULT_NS)),
     }
 }

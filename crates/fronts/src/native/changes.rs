@@ -2,9 +2,10 @@
 
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::plan::{Changes, Part, RatePoint, RateShape, Stop};
-use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::time::{NEVER, Nanos, typed_time};
 
 use crate::job::{FrontInputs, UsageError};
+use crate::native::connection_steps::{parts_of, time_of};
 use crate::native::options::{PaceArgs, RunArgs};
 use crate::native::phase_file::PhaseFile;
 use crate::native::typed_rate::{TypedRate, points_of};
@@ -51,6 +52,7 @@ impl Typed<RunArgs> {
     pub(super) fn changes(&self, inputs: &FrontInputs) -> Result<(Option<f64>, Changes), UsageError> {
         let pace = &self.args.pace;
         let burst = pace.burst;
+        self.check_steps()?;
         if let Some(file) = &pace.phases {
             let points = self.points_of_phases(file)?;
             return Ok(self.shaped(
@@ -60,7 +62,9 @@ impl Typed<RunArgs> {
         }
         let Some(typed) = &pace.rate else {
             return match burst {
-                None => Ok((None, Changes::default())),
+                None => {
+                    Ok((None, Changes { parts: parts_of(pace.connection_steps()), ..Changes::default() }))
+                }
                 Some(_) => Err(UsageError::Missing(
                     "'--burst' is accepted only with '--rate' or '--phases'".to_owned(),
                 )),
@@ -68,7 +72,8 @@ impl Typed<RunArgs> {
         };
         let shape = match typed {
             TypedRate::Constant(rate) if pace.stage.is_empty() => {
-                return Ok((Some(*rate), Changes { burst, ..Changes::default() }));
+                let parts = parts_of(pace.connection_steps());
+                return Ok((Some(*rate), Changes { burst, parts, ..Changes::default() }));
             }
             TypedRate::Constant(rate) => RateShape::Points(points_of_stages(pace, *rate)),
             _ if !pace.stage.is_empty() => {
@@ -84,13 +89,28 @@ impl Typed<RunArgs> {
             TypedRate::Shape(shape) => shape.clone(),
             TypedRate::File(path) => RateShape::Points(self.points(path, inputs)?),
         };
-        Ok(self.shaped(
-            shape,
-            Changes {
-                parts: parts_of_stages(pace, self.word("--rate").unwrap_or_default()),
-                ..Changes::default()
-            },
-        ))
+        let parts = match &pace.stage_connections {
+            Some(steps) => parts_of(&steps.0),
+            None => parts_of_stages(pace, self.word("--rate").unwrap_or_default()),
+        };
+        Ok(self.shaped(shape, Changes { parts, ..Changes::default() }))
+    }
+
+    /// Refuses steps of connections without an end, and a time beside steps that have one.
+    fn check_steps(&self) -> Result<(), UsageError> {
+        let pace = &self.args.pace;
+        let Some(steps) = &pace.stage_connections else { return Ok(()) };
+        let accepted = match (time_of(&steps.0), pace.time) {
+            (Some(time_ns), Some(_)) => {
+                let time = typed_time(time_ns);
+                format!("expected no --time (-t) beside it, since its steps take {time}, or a last step without a time")
+            }
+            (None, None) => {
+                "expected --time (-t) with it, or a time for the last step: that one lasts until the end of the run".to_owned()
+            }
+            _ => return Ok(()),
+        };
+        Err(self.unread("--stage-connections <N:TIME,...,N>", &ValueError(accepted)))
     }
 
     /// The mean of a rate over the measured time, and the changes with this rate and the bursts of the options.

@@ -25,11 +25,13 @@ pub fn flag_of(path: FieldPath, is_recorded: bool) -> &'static str {
 /// The options that decide a field in the place of this one, where one of them is given instead.
 pub fn in_place_of(flag: &str) -> &'static [&'static str] {
     match flag {
-        "--time" => &["--max-time", "--stage", "--phases"],
+        "--time" => &["--max-time", "--stage", "--stage-connections", "--phases"],
+        "--connections" => &["--stage-connections"],
         "--min-time" => &["--max-time"],
         "--warmup" => &["--warmup-until", "--trace-warmup"],
         "--trace" => &["--fill"],
-        "--stage" | "--rate" => &["--phases"],
+        "--stage" => &["--stage-connections", "--phases"],
+        "--rate" => &["--phases"],
         "--fresh" | "--absent" => &["--hit-ratio"],
         "--route" => &["--cluster"],
         _ => &[],

@@ -5,6 +5,7 @@ mod adaptive;
 mod agent_options;
 mod changes;
 pub mod cluster_options;
+pub mod connection_steps;
 mod field_options;
 pub mod options;
 pub mod phase_file;
@@ -195,7 +196,9 @@ impl<A> Typed<A> {
                 _ => invalid.expected,
             };
             let more = match (flag, invalid.path.field()) {
-                ("--stage" | "--phases", Field::StopTime) => " for all of them together",
+                ("--stage" | "--stage-connections" | "--phases", Field::StopTime) => {
+                    " for all of them together"
+                }
                 ("--churn", _) if !self.has(flag) => ", or '--churn none', with which keys stay",
                 _ => "",
             };
@@ -788,7 +791,7 @@ fn group(pace: &PaceArgs, arrivals: Option<Arrivals>, rate: Option<f64>) -> Grou
     let churn = churn(pace, arrivals.as_ref());
     Group {
         name: "clients".to_string(),
-        clients: pace.connections,
+        clients: pace.connections_max(),
         depth: pace.depth(),
         arrivals: match (arrivals, rate) {
             // They say when clients come.

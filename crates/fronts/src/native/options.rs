@@ -19,6 +19,7 @@ use crate::metrics_options::MetricsArgs;
 #[cfg(feature = "agents")]
 use crate::native::agent_options::{AgentsArgs, MeasuringArgs};
 use crate::native::cluster_options::ClusterArgs;
+use crate::native::connection_steps::{self, ConnectionStep};
 use crate::native::phase_file::{PhaseFile, phase_file};
 use crate::native::result_options::{ResultArgs, ResultFileArgs};
 use crate::native::trace_args::TraceArgs;
@@ -427,6 +428,14 @@ pub struct PaceArgs {
     #[arg(long, value_name = "TIME[:RATE],...", value_parser = stages, conflicts_with_all = ["time", "until"], requires = "rate",
           allow_hyphen_values = true)]
     pub stage: Vec<List<Stage>>,
+    /// Steps of the number of connections, in order: CONNECTIONS:TIME,...
+    ///
+    /// The last step may have no time: it lasts until the end of --time. Otherwise the steps replace --time. --connections is the most
+    /// of all steps. New connections of a step are opened shortly before it; those that a step has no use for finish what they have
+    /// under way and are closed. The report has separate figures for each step
+    #[arg(long, value_name = "N:TIME,...,N", value_parser = connection_steps,
+          conflicts_with_all = ["connections", "stage", "phases"], allow_hyphen_values = true)]
+    pub stage_connections: Option<List<ConnectionStep>>,
     /// Phases that follow each other without a gap, from a TOML file of [[phase]] tables with name, time and, where they differ from
     /// the command line, rate (20k or 5k..60k), mix, popularity, churn and events. They replace --time; the report has separate
     /// figures for each
@@ -912,6 +921,22 @@ fn slots(text: &str) -> Result<List<SlotRange>, ValueError> {
     let accepted = || ValueError("expected ranges of slots from 0 to 16383, such as 0-5460,9000".to_owned());
     let ranges = text.split(',').map(|range| range.parse().map_err(|_| accepted()));
     ranges.collect::<Result<Vec<SlotRange>, ValueError>>().map(List)
+}
+
+impl PaceArgs {
+    /// The steps of the number of connections; none where it stays.
+    pub fn connection_steps(&self) -> &[ConnectionStep] {
+        self.stage_connections.as_ref().map_or(&[], |steps| &steps.0)
+    }
+
+    /// The greatest number of connections.
+    pub fn connections_max(&self) -> u32 {
+        self.connection_steps().iter().map(|step| step.connections).max().unwrap_or(self.connections)
+    }
+}
+
+fn connection_steps(text: &str) -> Result<List<ConnectionStep>, ValueError> {
+    connection_steps::connection_steps(text).map(List)
 }
 
 fn stages(text: &str) -> Result<List<Stage>, ValueError> {

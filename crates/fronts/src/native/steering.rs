@@ -31,7 +31,10 @@ fn obstacle(job: &Job) -> Option<&'static str> {
             "without a trace or a recording only: these say when requests are due",
         ),
         (!has_rate, "with --rate only: a closed loop asks as fast as it is answered"),
-        (!plan.changes.is_nothing(), "with one rate only, and without --stage, --phases and --burst"),
+        (
+            !plan.changes.is_nothing(),
+            "with one rate only, and without --stage, --stage-connections, --phases and --burst",
+        ),
         (
             plan.adaptive.until.is_some(),
             "without --until only: where the load changes, a quantile depends on when the run ends",

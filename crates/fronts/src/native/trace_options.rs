@@ -60,6 +60,7 @@ const NOT_BESIDE: &[&str] = &[
     "--conn-rate",
     "--calls-per-connection",
     "--stage",
+    "--stage-connections",
     "--phases",
     "--burst",
     "--measure-connections",
@@ -75,7 +76,7 @@ fn why_not_beside(flag: &str) -> &'static str {
         "--fill" => "'--fills own' stores each missed key by a set",
         "--until" => "a replay ends with its trace, or with '--time' or '--requests'",
         "--stage" | "--burst" | "--phases" => DUE_TIMES,
-        "--conn-rate" | "--calls-per-connection" | "--measure-connections" => {
+        "--conn-rate" | "--calls-per-connection" | "--measure-connections" | "--stage-connections" => {
             "each client of the trace stays on one connection"
         }
         _ => "the trace says what is asked",

@@ -34,6 +34,13 @@ impl CurveGaps {
         };
         CurveGaps { curve, clients, drawn }
     }
+
+    /// These gaps for another number of clients that share the rate.
+    pub(super) fn shared_by(&self, clients: u64) -> CurveGaps {
+        let share = clients as f64 / self.clients as f64;
+        let drawn = self.drawn.as_ref().map(|(dist, factor)| (Arc::clone(dist), factor * share));
+        CurveGaps { curve: Arc::clone(&self.curve), clients, drawn }
+    }
 }
 
 /// The due times of one client under a rate that changes.
@@ -54,6 +61,29 @@ impl AlongCurve {
     pub(super) fn new(gaps: &CurveGaps, owner: StreamOwner) -> AlongCurve {
         let stream = Stream::new(owner, Use::Gap);
         AlongCurve { gaps: gaps.clone(), client: owner.client, stream, sum: 0, fraction: 0, piece: 0 }
+    }
+
+    /// The due times from `begin_ns` on of the client with this place among those that share the rate. Constant arrivals go on with
+    /// the first request of the curve that is not due before.
+    pub(super) fn from(gaps: &CurveGaps, owner: StreamOwner, place: u64, begin_ns: Nanos) -> AlongCurve {
+        let mut along = AlongCurve::new(gaps, owner);
+        let before = gaps.curve.requests_before(begin_ns);
+        if gaps.drawn.is_some() {
+            // The conversion saturates.
+            along.sum = before as u64;
+            along.fraction = ((before - along.sum as f64) * (1u128 << 64) as f64) as u64;
+            return along;
+        }
+        let mut first = libm::ceil(before).max(0.0) as u64;
+        // The integral and its inverse are rounded apart from each other.
+        while first > 0 && gaps.curve.time_of((first - 1) as f64, &mut along.piece) >= begin_ns {
+            first -= 1;
+        }
+        while gaps.curve.time_of(first as f64, &mut along.piece) < begin_ns {
+            first += 1;
+        }
+        along.client = first.saturating_add(place);
+        along
     }
 
     /// Due time of request `i`. Drawn gaps are added up, so the schedule must be asked for each request once, and in

@@ -8,9 +8,9 @@ use super::along::{AlongCurve, CurveGaps};
 use super::curve::RateCurve;
 use super::rate::{Passed, Ratio, check_rate, estimated_count, later};
 use crate::dist::Dist;
-use crate::plan::Arrivals;
-use crate::rng::{Stream, StreamOwner, Use};
-use crate::time::{FAR_NS, Nanos, SECOND};
+use crate::plan::{Arrivals, Stage, StageStep};
+use crate::rng::{Stream, StreamOwner, Use, mix};
+use crate::time::{FAR_NS, NEVER, Nanos, SECOND};
 
 /// The part of the schedules that a group's clients share; made once for a group, cheap to clone.
 #[derive(Clone, Debug)]
@@ -76,9 +76,38 @@ impl Pace {
             }
             Gaps::Curve(gaps) => Process::Curve(Box::new(AlongCurve::new(gaps, owner))),
         };
-        let mut schedule = Schedule { process, i: 0, due_ns: 0 };
-        schedule.due_ns = schedule.due();
-        schedule
+        Schedule::beginning_at(0, process)
+    }
+
+    /// The schedule of the client `owner.client` of the group, of which only the clients on stage have something to do: together they
+    /// keep the rate of the group in each step.
+    pub fn schedule_on_stage(&self, owner: StreamOwner, stage: &Stage) -> Schedule {
+        let staged = StagedSchedule::new(self, owner, stage);
+        let due_ns = staged.peek();
+        Schedule { process: Process::Staged(Box::new(staged)), i: 0, due_ns }
+    }
+
+    /// The schedule of one of `clients` on stage, whose place among them is `place`, from `begin_ns` on. Equal gaps go on where the
+    /// clients before have ended, so that the requests of all are due when they would be without a stage; gaps that are drawn begin
+    /// anew.
+    fn step(&self, owner: StreamOwner, (place, clients): (u64, u64), begin_ns: Nanos) -> Schedule {
+        let stream = Stream::new(owner, Use::Gap);
+        // The gaps of one client are as many times longer as there are clients to share the rate.
+        let share = clients as f64 / self.clients as f64;
+        let process = match &self.gaps {
+            Gaps::Constant(period) => {
+                let before = u64::try_from(period.count_before(begin_ns)).unwrap_or(u64::MAX);
+                Process::Constant { period: *period, clients, client: before.saturating_add(place) }
+            }
+            Gaps::Poisson(mean_ns) => Process::Poisson { stream, mean_ns: mean_ns * share, fraction: 0 },
+            Gaps::Shape(dist, factor) => {
+                Process::Shape { stream, dist: Arc::clone(dist), factor: factor * share, fraction: 0 }
+            }
+            Gaps::Curve(gaps) => {
+                Process::Curve(Box::new(AlongCurve::from(&gaps.shared_by(clients), owner, place, begin_ns)))
+            }
+        };
+        Schedule::beginning_at(begin_ns, process)
     }
 }
 
@@ -88,6 +117,7 @@ impl Pace {
 ///   numbers and cut off to the nanosecond; nothing is summed.
 /// * Poisson: exponential gaps of mean C/rate, the first one before the first request.
 /// * Shape: gaps drawn from the distribution, below 0 as 0, times the factor that makes their mean C/rate.
+/// * On stage in some steps only: each step has a schedule of its own, in which the clients on stage share the rate.
 /// * A rate that changes: the due time is where the integral of the rate reaches what the process asks for at a rate of 1: i C + k
 ///   requests for constant arrivals, C times the sum of gaps of mean 1 otherwise.
 ///
@@ -121,11 +151,20 @@ enum Process {
     },
     /// The rate changes.
     Curve(Box<AlongCurve>),
+    /// The client is on stage in some steps only.
+    Staged(Box<StagedSchedule>),
     /// The caller sets when the next request is due.
     SetByCaller,
 }
 
 impl Schedule {
+    /// A schedule that begins at `begin_ns`, with its first request.
+    fn beginning_at(begin_ns: Nanos, process: Process) -> Schedule {
+        let mut schedule = Schedule { process, i: 0, due_ns: begin_ns };
+        schedule.due_ns = schedule.due();
+        schedule
+    }
+
     /// A schedule whose first request is due at once, and each other one when [`Schedule::put_off`] sets it.
     pub fn set_by_caller() -> Schedule {
         Schedule { process: Process::SetByCaller, i: 0, due_ns: 0 }
@@ -148,7 +187,7 @@ impl Schedule {
         Schedule { process, i: 0, due_ns: FAR_NS }
     }
 
-    /// When the next request is due, in nanoseconds from the start of the phase; [`NEVER`](crate::time::NEVER) after
+    /// When the next request is due, in nanoseconds from the start of the phase; [`NEVER`] after
     /// 584 years.
     #[inline]
     pub fn peek(&self) -> Nanos {
@@ -186,6 +225,12 @@ impl Schedule {
     pub fn pass(&mut self, until_ns: Nanos, requests_max: u64, draws_max: u64) -> Passed {
         let mean_ns = match &mut self.process {
             Process::SetByCaller => return Passed::default(),
+            Process::Staged(staged) => {
+                let passed = staged.pass(until_ns, requests_max, draws_max);
+                self.i = self.i.saturating_add(passed.requests);
+                self.due_ns = staged.peek();
+                return passed;
+            }
             Process::Constant { period, clients, client } => {
                 let before = period.count_before(until_ns).saturating_sub(u128::from(*client));
                 let first = u64::try_from(before.div_ceil(u128::from(*clients))).unwrap_or(u64::MAX);
@@ -242,7 +287,204 @@ impl Schedule {
                 later(self.due_ns, fraction, gap_ns)
             }
             Process::Curve(along) => along.due(self.i).max(self.due_ns),
+            Process::Staged(staged) => {
+                staged.step();
+                staged.peek()
+            }
             Process::SetByCaller => self.due_ns,
+        }
+    }
+}
+
+/// The schedules of one client in the steps in which it is on stage, one after the other.
+#[derive(Clone, Debug)]
+struct StagedSchedule {
+    pace: Pace,
+    owner: StreamOwner,
+    /// The place of the client among those on stage.
+    place: u64,
+    /// The steps in which the client is on stage, in the order of time.
+    steps: Vec<StageStep>,
+    /// Number of the step under way.
+    at: usize,
+    /// The schedule of the step under way; `None` behind the last.
+    step: Option<Schedule>,
+}
+
+impl StagedSchedule {
+    /// The schedule of the client `owner.client` of a group with this pace.
+    fn new(pace: &Pace, owner: StreamOwner, stage: &Stage) -> StagedSchedule {
+        let (place, steps) = (stage.place_of(owner.client), stage.steps_of(owner.client));
+        let mut staged = StagedSchedule { pace: pace.clone(), owner, place, steps, at: 0, step: None };
+        staged.enter(0);
+        staged.skip_ended();
+        staged
+    }
+
+    /// When the next request is due; [`NEVER`] where none is.
+    fn peek(&self) -> Nanos {
+        self.step.as_ref().map_or(NEVER, Schedule::peek)
+    }
+
+    /// Goes on to the next request.
+    fn step(&mut self) {
+        if let Some(step) = &mut self.step {
+            step.next();
+        }
+        self.skip_ended();
+    }
+
+    /// Passes over requests as [`Schedule::pass`] does.
+    fn pass(&mut self, until_ns: Nanos, requests_max: u64, draws_max: u64) -> Passed {
+        let mut all = Passed::default();
+        while let (Some(step), Some(StageStep { end_ns, .. })) = (&mut self.step, self.steps.get(self.at)) {
+            let draws_left = draws_max.saturating_sub(all.requests - all.estimated);
+            let passed = step.pass(until_ns.min(*end_ns), requests_max - all.requests, draws_left);
+            all.requests += passed.requests;
+            all.estimated += passed.estimated;
+            let is_ended = step.peek() >= *end_ns;
+            self.skip_ended();
+            if !is_ended || all.requests >= requests_max {
+                break;
+            }
+        }
+        all
+    }
+
+    /// Begins the step with this number, if there is one.
+    fn enter(&mut self, at: usize) {
+        self.at = at;
+        self.step = self.steps.get(at).map(|step| {
+            // Every step has draws of its own.
+            let seed = if at == 0 { self.owner.seed } else { mix(&[self.owner.seed, step.begin_ns]) };
+            let owner = StreamOwner { seed, ..self.owner };
+            self.pace.step(owner, (self.place, step.clients), step.begin_ns)
+        });
+    }
+
+    /// Leaves the steps whose end comes before the next request.
+    fn skip_ended(&mut self) {
+        while let (Some(schedule), Some(step)) = (&self.step, self.steps.get(self.at))
+            && schedule.peek() >= step.end_ns
+            && step.end_ns != NEVER
+        {
+            self.enter(self.at + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::arrival::RateCurve;
+    use crate::dist::Dist;
+    use crate::plan::{Arrivals, Changes, Group, Mix, Part, Plan, RatePoint, RateShape, Stop, Work};
+    use crate::protocol::Verb;
+    use crate::time::{MILLISECOND, SECOND};
+
+    const RATE: f64 = 1_000.0;
+
+    /// The stage of 8 clients of which 2, 8 and 3 are there for a second each.
+    fn stage() -> Stage {
+        let stop = Stop { time_ns: Some(3 * SECOND), requests: None };
+        let part = |(at, connections): (u64, u32)| Part {
+            connections: Some(connections),
+            ..Part::plain(format!("{at}"), at * SECOND)
+        };
+        let plan = Plan {
+            groups: vec![Group { clients: 8, ..Group::default() }],
+            changes: Changes { parts: [(0, 2), (1, 8), (2, 3)].map(part).to_vec(), ..Changes::default() },
+            ..Plan::measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), stop)
+        };
+        Stage::of(&plan, 0).expect("it has steps")
+    }
+
+    fn owner(client: u64) -> StreamOwner {
+        StreamOwner { seed: 7, group: 0, phase: 0, client }
+    }
+
+    /// The due times of each client in three seconds.
+    fn dues(pace: &Pace) -> Vec<Vec<Nanos>> {
+        let of = |client: u64| {
+            let mut schedule = pace.schedule_on_stage(owner(client), &stage());
+            std::iter::repeat_with(|| schedule.next()).take_while(|due| *due < 3 * SECOND).collect()
+        };
+        (0..8).map(of).collect()
+    }
+
+    fn ramp() -> Arc<RateCurve> {
+        let point = |at_ms: u64, rate| RatePoint { at_ns: at_ms * MILLISECOND, rate };
+        Arc::new(RateCurve::of(&RateShape::Points(vec![point(0, 300.0), point(2_500, 1_700.0)])))
+    }
+
+    #[test]
+    fn constant_arrivals_are_due_when_they_would_be_without_a_stage() {
+        for pace in [
+            Pace::new(&Arrivals::Constant, RATE, 8),
+            Pace::new(&Arrivals::Constant, 999.7, 8),
+            Pace::along(&Arrivals::Constant, ramp(), 8),
+            Pace::along(&Arrivals::Constant, Arc::new(RateCurve::constant(RATE)), 8),
+        ] {
+            let mut all: Vec<Nanos> = dues(&pace).concat();
+            all.sort_unstable();
+            let plain = (0..8).flat_map(|client| {
+                let mut schedule = pace.schedule(owner(client));
+                std::iter::repeat_with(move || schedule.next()).take_while(|due| *due < 3 * SECOND)
+            });
+            let mut plain: Vec<Nanos> = plain.collect();
+            plain.sort_unstable();
+            assert!(all == plain, "{} and {}", all.len(), plain.len());
+        }
+    }
+
+    #[test]
+    fn only_clients_on_stage_have_something_due_and_they_share_the_rate() {
+        let shape = Arrivals::Shape(Dist::Uniform { low: 0.5, high: 1.5 });
+        for arrivals in [Arrivals::Constant, Arrivals::Poisson, shape] {
+            for pace in [
+                Pace::new(&arrivals, RATE, 8),
+                Pace::along(&arrivals, Arc::new(RateCurve::constant(RATE)), 8),
+            ] {
+                let all = dues(&pace);
+                for (second, on_stage) in [2, 8, 3].into_iter().enumerate() {
+                    let time = second as u64 * SECOND..(second as u64 + 1) * SECOND;
+                    let mut requests = 0;
+                    for (client, dues) in all.iter().enumerate() {
+                        let own = dues.iter().filter(|due| time.contains(due)).count();
+                        requests += own;
+                        let is_on = stage().place_of(client as u64) < on_stage;
+                        assert_eq!(own > 0, is_on, "{arrivals:?}, client {client} in second {second}");
+                    }
+                    assert!((900..=1_100).contains(&requests), "{arrivals:?}: {requests} in {second}");
+                }
+                assert!(all.iter().all(|dues| dues.is_sorted()));
+            }
+        }
+    }
+
+    #[test]
+    fn requests_that_are_passed_are_those_that_were_due() {
+        for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+            let pace = Pace::new(&arrivals, RATE, 8);
+            for (client, dues) in dues(&pace).iter().enumerate() {
+                for until in [0, SECOND / 2, SECOND, SECOND + 1, 2 * SECOND, 3 * SECOND] {
+                    let mut schedule = pace.schedule_on_stage(owner(client as u64), &stage());
+                    let passed = schedule.pass(until, u64::MAX, u64::MAX);
+                    let before = dues.iter().filter(|due| **due < until).count();
+                    assert_eq!(passed, Passed::exactly(before as u64), "client {client} until {until}");
+                    let next = dues.get(before).copied().unwrap_or(schedule.peek());
+                    assert_eq!(schedule.peek(), next, "{arrivals:?}");
+                }
+                let mut schedule = pace.schedule_on_stage(owner(client as u64), &stage());
+                let few = schedule.pass(3 * SECOND, 5, u64::MAX);
+                assert_eq!(few.requests, dues.len().min(5) as u64);
+                let mut schedule = pace.schedule_on_stage(owner(client as u64), &stage());
+                let estimated = schedule.pass(3 * SECOND, u64::MAX, 10).requests as f64;
+                let many = dues.len() as f64;
+                assert!((estimated - many).abs() <= 0.4 * many + 8.0, "{estimated}, not {many}");
+            }
         }
     }
 }

@@ -48,6 +48,8 @@ pub enum Action<'a> {
         /// The slot of its (first) key in a cluster; 0 elsewhere.
         place: Place,
     },
+    /// Close the connections: the client goes off stage, and has nothing under way.
+    Leave,
     /// Poll the client again at this time or after an event; [`NEVER`] means only after an event.
     Wait(Nanos),
     /// The client wants nothing more in this phase.

@@ -88,7 +88,8 @@ impl Client {
         if let Some(cluster) = self.under_way.cluster_mut() {
             cluster.end_waits();
         }
-        let opens_all = self.under_way.cluster().is_some_and(|cluster| !cluster.on_demand);
+        let opens_all =
+            self.under_way.cluster().is_some_and(|cluster| !cluster.on_demand) && !self.is_off_stage();
         match (self.lanes.get(lane).state, is_member) {
             (LaneState::Absent, true) if opens_all => self.lanes.set(lane, LaneState::Closed),
             (LaneState::Closed | LaneState::Lost, false) => self.lanes.set(lane, LaneState::Absent),

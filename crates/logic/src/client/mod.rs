@@ -23,6 +23,7 @@ mod sequences;
 mod slots;
 mod source;
 mod split;
+mod staged;
 mod under_way;
 mod window_lanes;
 mod window_state;
@@ -36,6 +37,7 @@ use self::lane_set::{LaneSet, LaneState, Passage, Readiness};
 use self::next::{FollowUp, Next, NextRequest, Upcoming};
 use self::source::Source;
 pub use self::split::WholeAnswer;
+use self::staged::StageState;
 use self::under_way::UnderWay;
 use crate::arrival::{Passed, RateCurve, Schedule};
 pub use crate::client::route::Lane;
@@ -79,6 +81,8 @@ pub struct Client {
     retired: bool,
     /// The lanes over which the client asks what is due without further questions.
     plain_lanes: PlainLanes,
+    /// The turns of the client on stage; `None` where it is there all the time.
+    stage: Option<Box<StageState>>,
 }
 
 impl Client {
@@ -94,6 +98,7 @@ impl Client {
             stopped: false,
             retired: false,
             plain_lanes: PlainLanes::Single,
+            stage: None,
         }
     }
 
@@ -102,6 +107,7 @@ impl Client {
         let is_plain = self.source.window.is_none()
             && self.source.policy.is_none()
             && !self.stopped
+            && self.plays()
             && !self.under_way.has_pending();
         self.plain_lanes = match self.lanes.is_single() {
             _ if !is_plain => PlainLanes::None,
@@ -118,6 +124,7 @@ impl Client {
         self.under_way.begin(assignment.depth, assignment.batched, assignment.begin);
         self.source.begin(assignment, schedule);
         (self.repeated, self.retired, self.stopped) = (0, false, false);
+        self.forget_turns();
         self.note_plain();
     }
 
@@ -191,6 +198,15 @@ impl Client {
         if let Some((due, ready)) = self.plain_arrival(now) {
             return self.arrive(due, ready, maker);
         }
+        if self.stage.is_some() {
+            return self.poll_staged(now, maker);
+        }
+        self.poll_playing(now, maker)
+    }
+
+    /// Returns what a client wants that has nothing to do with a stage, or is on it, and whose next request does not come by itself.
+    #[inline(always)]
+    fn poll_playing<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         if self.source.window.is_some() {
             return self.poll_window(now, maker);
         }
@@ -295,6 +311,7 @@ impl Client {
         self.cut_off_sequences(lane);
         let socket = self.lanes.get_mut(lane);
         socket.down = socket.state == LaneState::Opening;
+        self.note_unopened();
         let mut next = if again { LaneState::Closed } else { LaneState::Lost };
         if let Some(cluster) = self.under_way.cluster_mut().filter(|cluster| cluster.on_demand) {
             // The requests that still need the lane ask for it again.
@@ -308,6 +325,7 @@ impl Client {
     /// afterwards.
     pub fn stop(&mut self, now: Nanos) {
         self.source.assignment.end = self.source.assignment.end.min(now);
+        self.end_turns_at(now);
         self.stopped = true;
         self.plain_lanes = PlainLanes::None;
     }
@@ -315,6 +333,7 @@ impl Client {
     /// Lets the phase of the client end at `end`, unless it ends before that. The worker has to poll the client afterwards.
     pub fn end_at(&mut self, end: Nanos) {
         self.source.assignment.end = self.source.assignment.end.min(end);
+        self.end_turns_at(end);
     }
 
     /// Changes the rate of the client's schedule to `curve`, which equals the old one up to a future moment.
@@ -431,7 +450,7 @@ impl Client {
         if self.source.window.is_some() {
             return;
         }
-        let until = self.source.assignment.end.min(now);
+        let until = self.unsent_until().min(now);
         match maker.task.is_rows() {
             true => self.count_unsent_rows(until, maker, &mut unsent),
             false => self.count_unsent_drawn(until, maker, draws_max, &mut unsent),

@@ -49,6 +49,11 @@ impl Slots {
         (self.batched, self.taking, self.freeing) = (batched && depth > 1, 0, 0);
     }
 
+    /// Begins again with as many slots, all free since `begin`.
+    pub(super) fn free_all(&mut self, begin: Nanos) {
+        self.renew(self.depth, self.batched, begin);
+    }
+
     /// Counts the slots that are free since before `until`, each of them once: a phase with parts counts part by part. No
     /// request takes a slot afterwards before the next phase.
     pub(super) fn count_free_since_before(&mut self, until: Nanos) -> u64 {

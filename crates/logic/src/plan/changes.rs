@@ -56,12 +56,16 @@ pub struct Part {
     /// The lives of the records' keys in the part; absent: as in the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<KeyChurn>,
+    /// Clients of the first group that are on stage in the part; absent: all of them. The others have no connection open, and
+    /// nothing of theirs is due. Who leaves finishes what it has under way, and then closes its connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
 }
 
 impl Part {
     /// A part with the requests of its phase.
     pub fn plain(name: String, at_ns: Nanos) -> Part {
-        Part { name, at_ns, ops: None, popularity: None, churn: None }
+        Part { name, at_ns, ops: None, popularity: None, churn: None, connections: None }
     }
 
     /// Whether the part has other requests than its phase.

@@ -34,6 +34,7 @@ mod retry;
 mod script;
 pub mod share;
 mod slot_range;
+mod stage;
 pub mod timing;
 mod trace;
 pub mod validate;
@@ -70,6 +71,7 @@ pub use self::rank_shares::{RankCount, RankShare, RankShares};
 pub use self::retry::{RETRY_FOR_NS, Retry, RetryKind};
 pub use self::script::{SCRIPT_MAX_BYTES, Script, script_name};
 pub use self::slot_range::SlotRange;
+pub use self::stage::{Stage, StageStep, StageTurn};
 pub use self::trace::{
     DealBy, Fills, MappedVerb, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond,
 };

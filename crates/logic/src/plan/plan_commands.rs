@@ -74,8 +74,8 @@ impl Plan {
 
     /// Whether a server counts one command for each request of a command of the user, as far as is known here.
     pub fn commands_count_once(&self) -> bool {
-        let once = |command: &Command| command.template().is_ok_and(|template| template.counts_once());
-        self.commands.iter().all(once)
+        let mut templates = self.commands.iter().map(|command| command.template(self.script.as_ref()));
+        templates.all(|template| template.is_ok_and(|template| template.counts_once()))
     }
 
     /// Times that a load sends its command for each record of commands; 1 where it stores plain values.

@@ -124,11 +124,13 @@ impl<'a> Case<'a> {
 
     /// Requests that may be outstanding at any time; absent where there is no limit, and where batches wait for their last reply.
     pub fn slots(&self) -> Option<u64> {
-        let slots = |group: &Group| match group.depth {
-            Depth::Limit(depth) => Some(u64::from(depth) * u64::from(group.clients)),
+        let slots = |(index, group): (usize, &Group)| match group.depth {
+            // Where the number of clients changes, the mean over time is what Little's law speaks of.
+            Depth::Limit(depth) => Some(f64::from(depth) * self.clients_of(index)),
             Depth::Batch(_) | Depth::Unlimited => None,
         };
-        self.plan.groups.iter().map(slots).sum()
+        let slots: Option<f64> = self.plan.groups.iter().enumerate().map(slots).sum();
+        slots.map(|slots| slots.round() as u64)
     }
 
     /// The mean number of slots that were taken: the time of lag and service, timeouts included, by the measured time.
@@ -330,15 +332,21 @@ impl<'a> Case<'a> {
         self.slots().is_some_and(|slots| self.slots_taken() > SATURATED_SHARE * slots as f64)
     }
 
+    /// Number of clients of a group; their mean over time where it changes.
+    fn clients_of(&self, group: usize) -> f64 {
+        self.plan.clients_on_stage(group, self.measured_ns)
+    }
+
     /// The connections, and what each may have in flight.
     pub fn clients(&self) -> Clients {
-        let connections = self.plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+        let connections: f64 = (0..self.plan.groups.len()).map(|index| self.clients_of(index)).sum();
         let (depth, batch) = match self.plan.groups.as_slice() {
             [Group { depth: Depth::Limit(depth), .. }] => (Some(*depth), None),
             [Group { depth: Depth::Batch(size), .. }] => (Some(*size), Some(*size)),
             _ => (None, None),
         };
-        Clients { connections, depth, batch }
+        let are_mean = self.plan.changes.has_stage();
+        Clients { connections: connections.round() as u64, depth, batch, are_mean }
     }
 }
 

@@ -518,6 +518,9 @@ pub struct Clients {
     /// Requests that each sends together, when those before are all answered; absent where they are not sent in batches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<u32>,
+    /// Whether the number of connections changes, and this is its mean over time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub are_mean: bool,
 }
 
 /// Requests in flight of a closed loop.

@@ -38,7 +38,8 @@ pub fn others(case: &Case<'_>) -> Option<Cause> {
     let ours_stayed = connections.lost == 0
         && connections.failed == 0
         && connections.reconnected == 0
-        && connections.churn.is_none();
+        && connections.churn.is_none()
+        && !case.plan.changes.has_stage();
     // Of several servers it is not known which of our connections went to which.
     let is_one = case.plan.servers.len() == 1;
     let seen = case.measurement.evidence.as_ref();

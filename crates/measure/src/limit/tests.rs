@@ -93,7 +93,7 @@ fn four_requests_in_flight_are_the_limit_where_both_sides_have_time() {
     let InFlight { slots, is_below, clients, server_busy, client_busy, more, .. } = flight(&cause).clone();
     assert_eq!(
         (slots, is_below, clients),
-        (Some(4), false, Clients { connections: 4, depth: Some(1), batch: None })
+        (Some(4), false, Clients { connections: 4, depth: Some(1), batch: None, are_mean: false })
     );
     assert_eq!((server_busy.map(percent), percent(client_busy)), (Some(55), 28));
     assert_eq!(more, Some(MoreInFlight::UnlessOccupied));
@@ -933,7 +933,8 @@ fn too_few_connections_are_the_limit_where_the_server_has_time() {
     let few = Scenario { connections: 2, service: 5 * MILLISECOND, ..quiet() };
     holds(&few.clone().seen(IDLE, 1).verdict(), Limit::Connections, "slots", |cause| {
         let Cause::Slots { slots: 2, clients, meanwhile: Spare::Cpu(cpu), .. } = cause else { return false };
-        *clients == Clients { connections: 2, depth: Some(1), batch: None } && percent(*cpu) == 20
+        *clients == Clients { connections: 2, depth: Some(1), batch: None, are_mean: false }
+            && percent(*cpu) == 20
     });
     holds(&few.verdict(), Limit::Server, "waits-by-exclusion", |cause| {
         let Cause::WaitsByExclusion { why, .. } = cause else { return false };

@@ -43,8 +43,9 @@ const MIXED: &str = "the metrics of two sides would be mixed";
 
 /// Options of `pummel run` that have no meaning for several runs, and the reasons in a series, for repeated runs and for two sides; no
 /// reason where the option is accepted.
-const REFUSED: [(&str, [&str; 3]); 18] = [
+const REFUSED: [(&str, [&str; 3]); 19] = [
     ("--rate", [SEVERAL, "", ""]),
+    ("--stage-connections", [SEVERAL, "", ""]),
     ("--phases", [SEVERAL, "", ""]),
     ("--pace", [NOT_TIMED, "", ""]),
     ("--within-second", [NOT_TIMED, "", ""]),

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::common::{Memcached, in_some_quiet_moment, pummel};
+use crate::common::agent::{Agent, list};
+use crate::common::redis::Redis;
+use crate::common::{Memcached, Running, in_some_quiet_moment, pummel, until};
 use serde_json::Value;
 
 /// A field of each item of a list.
@@ -39,6 +41,77 @@ fn each_stage_has_the_requests_that_were_due_in_it() {
     assert_eq!((json.count("totals/requests"), json.at("steady")), (370, &Value::Null));
     assert!(ended.text.contains("stage 5: ramp 0..400"), "{}", ended.text);
     assert!(ended.text.contains("The load changes by plan"), "{}", ended.text);
+}
+
+/// Waits until a server has as many connections of a run as its steps say, one step after the other, and for the end of the run.
+fn assert_steps_are_seen(run: Running, steps: &[u64], mut connections: impl FnMut() -> u64) -> Value {
+    for step in steps {
+        until(&format!("{step} connections"), || (connections() == *step).then_some(()));
+    }
+    let ended = run.end().expect(0);
+    until("no connection", || (connections() == 0).then_some(()));
+    let json = ended.json();
+    let counts: Vec<u64> = json
+        .at("phases")
+        .as_array()
+        .expect("parts")
+        .iter()
+        .map(|part| part["connections"].as_u64().expect("a number"))
+        .collect();
+    assert_eq!(counts, steps);
+    assert!(ended.text.contains(&format!("step 2: {} connections", steps[1])), "{}", ended.text);
+    for part in json.at("phases").as_array().expect("parts") {
+        assert!(part["totals"]["completed"].as_u64() > Some(0), "{part}");
+        assert_eq!(part["totals"]["errors"].as_u64(), Some(0), "{part}");
+    }
+    let all: f64 = numbers(json.at("phases"), "/totals/requests").iter().sum();
+    assert_eq!(json.count("totals/requests") as f64, all, "all parts together");
+    assert_eq!((json.count("connections/lost"), json.count("connections/reconnected")), (0, 0));
+    json.at("").clone()
+}
+
+#[test]
+fn memcached_has_the_connections_of_each_step() {
+    for rate in ["", "--rate 2k"] {
+        let server = Memcached::start();
+        let mut watcher = server.connect();
+        let before = watcher.stats().get("curr_connections");
+        let run = Running::start(&format!(
+            "run -s {} --records 100 -T 2 {rate} --no-evidence --stage-connections 3:700ms,9:700ms,5 -t 2100ms",
+            server.name
+        ));
+        assert_steps_are_seen(run, &[3, 9, 5], || {
+            watcher.stats().get("curr_connections").saturating_sub(before)
+        });
+    }
+}
+
+#[test]
+fn redis_has_the_connections_of_each_step() {
+    let server = Redis::start(&[]);
+    let run = Running::start(&format!(
+        "run -s {} --protocol resp3 --records 100 -d 4 --mix get:1 --stage-connections 2:600ms,7:600ms,4:600ms",
+        server.name()
+    ));
+    // Others than those that read are the run's own questions about the server, and ours.
+    assert_steps_are_seen(run, &[2, 7, 4], || {
+        server.say("CLIENT LIST").lines().filter(|line| line.contains(" cmd=get ")).count() as u64
+    });
+}
+
+/// Steps are dealt to agents as connections are, also where one of them has none in a step.
+#[test]
+fn agents_share_the_connections_of_each_step() {
+    let server = Memcached::start();
+    let agents = Agent::many(2);
+    let mut watcher = server.connect();
+    let before = watcher.stats().get("curr_connections");
+    let run = Running::start(&format!(
+        "run -s {} --records 100 --rate 1k --no-evidence --stage-connections 1:700ms,6:700ms,3:700ms --agents {}",
+        server.name,
+        list(&agents)
+    ));
+    assert_steps_are_seen(run, &[1, 6, 3], || watcher.stats().get("curr_connections").saturating_sub(before));
 }
 
 #[test]
@@ -102,6 +175,15 @@ fn loads_that_cannot_be_kept_are_refused_by_the_option() {
         ("--rate 1k --burst hurst:0.4,1s", &["--burst", "above 0.5"]),
         ("--rate 1k..2k --until p99:2%", &["--until", "the load changes"]),
         ("--rate 1k..2k --conn-rate 5", &["--rate"]),
+        ("--stage-connections 5:1s,10", &["--stage-connections", "--time"]),
+        ("--stage-connections 5:1s,10:1s -t 5s", &["--stage-connections", "2s"]),
+        ("--stage-connections 5:1s,10 -t 1s", &["--stage-connections", "before the phase ends"]),
+        ("--stage-connections 0:1s", &["--stage-connections", "1 connection or more"]),
+        ("--stage-connections 5:1s,10:1s -c 5", &["--stage-connections", "--connections"]),
+        ("--stage-connections 5:1s,10:1s -n 100", &["--stage-connections", "no number of requests"]),
+        ("--stage-connections 5:1s,10:1s --udp", &["--stage-connections", "over UDP"]),
+        ("--stage-connections 5:1s,10:1s --conn-rate 5", &["--stage-connections", "none that come and go"]),
+        ("--stage-connections 5:1s,10:1s --until p99:2%", &["--until", "when the run ends"]),
         ("--phases /nonexistent/phases", &["--phases", "/nonexistent/phases"]),
         ("--phases phases.toml -t 5s", &["--phases", "--time"]),
     ] {

@@ -237,8 +237,7 @@ mod tests {
         };
         document.steady = None;
         is_unknown(&document, FailOn::Unsteady, Undetermined::SteadinessNotJudged);
-        document.plan.changes.parts =
-            vec![Part { name: "first".to_owned(), at_ns: 0, ops: None, popularity: None, churn: None }];
+        document.plan.changes.parts = vec![Part::plain("first".to_owned(), 0)];
         is_unknown(&document, FailOn::Unsteady, Undetermined::ChangingLoad);
         document.verdict = Some(VerdictResult {
             limit: "unknown".to_owned(),

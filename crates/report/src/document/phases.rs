@@ -22,6 +22,9 @@ pub struct PhaseResult {
     pub at_s: f64,
     /// Length in seconds.
     pub seconds: f64,
+    /// Connections that are open in the part; absent where their number does not change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u64>,
     /// All requests that were due in the part.
     pub totals: RequestTotals,
     /// The requests that were due in the part, by operation.
@@ -41,6 +44,7 @@ impl PhaseResult {
             PhaseResult {
                 at_s: seconds(part.at_ns),
                 seconds: seconds(part.length_ns),
+                connections: plan.changes.parts.get(number).and_then(|part| plan.connections_in(part)),
                 totals: RequestTotals::of(&part.totals),
                 cache: CacheResult::of(ops.iter().filter_map(|(_, op)| op.cache)),
                 ops,

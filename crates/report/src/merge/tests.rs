@@ -301,8 +301,7 @@ fn what_does_not_belong_together_is_refused_with_the_reason() {
         "{other_plan}"
     );
     let stages = changed(|it| {
-        it.plan.changes.parts =
-            vec![ChangePart { name: "first".to_owned(), at_ns: 0, ops: None, popularity: None, churn: None }];
+        it.plan.changes.parts = vec![ChangePart::plain("first".to_owned(), 0)];
     });
     let words = "b.json: a load that changes while it is measured (--stage, --burst, --phases; plan.changes) is not merged";
     assert_eq!(stages, words);

@@ -195,10 +195,19 @@ fn phases(document: &Document) -> Markup {
         return Markup::default();
     }
     let times = ["p50", "p90", "p99", "p99.9", "max"];
-    let mut names =
-        vec!["phase", "from s", "seconds", "due", "due per second", "errors", "unfinished", "unsent"];
+    let mut names = vec![
+        "phase",
+        "from s",
+        "seconds",
+        "connections",
+        "due",
+        "due per second",
+        "errors",
+        "unfinished",
+        "unsent",
+    ];
     names.extend(times);
-    let rows: Vec<Vec<String>> = document
+    let mut rows: Vec<Vec<String>> = document
         .phases
         .iter()
         .map(|phase| {
@@ -209,6 +218,7 @@ fn phases(document: &Document) -> Markup {
                 phase.name.clone(),
                 format!("{:.1}", phase.at_s),
                 format!("{:.1}", phase.seconds),
+                phase.connections.map_or_else(String::new, grouped),
                 grouped(phase.totals.requests),
                 number(due_per_s),
                 grouped(phase.totals.errors),
@@ -220,6 +230,10 @@ fn phases(document: &Document) -> Markup {
             cells
         })
         .collect();
+    if document.phases.iter().all(|phase| phase.connections.is_none()) {
+        names.remove(3);
+        rows.iter_mut().for_each(|row| drop(row.remove(3)));
+    }
     let each: Vec<(String, f64)> = document
         .phases
         .iter()

@@ -469,6 +469,7 @@ fn phases_have_a_table_and_part_the_picture_of_the_rate() {
         name: name.to_owned(),
         at_s,
         seconds: 1.0,
+        connections: None,
         totals: document.totals.clone(),
         ops: document.ops.clone(),
         cache: None,
@@ -477,13 +478,17 @@ fn phases_have_a_table_and_part_the_picture_of_the_rate() {
     let page = body(&render(&document));
     is_well_formed(&page);
     assert!(page.contains("<th>phase</th>") && page.contains("flash&lt;/script&gt;</td>"), "{page}");
-    assert!(page.contains("Slowest phase: "), "{page}");
+    assert!(page.contains("Slowest phase: ") && !page.contains("<th>connections</th>"), "{page}");
     assert_eq!(
         page.matches("class=\"line dotted part\"").count(),
         1,
         "the first phase begins with the picture"
     );
     assert!(page.contains("Dotted lines part the phases."));
+    document.phases[1].connections = Some(1_200);
+    let page = body(&render(&document));
+    is_well_formed(&page);
+    assert!(page.contains("<th>connections</th>") && page.contains("1,200</td>"), "{page}");
 }
 
 #[test]

@@ -164,6 +164,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("changes.parts[].ops", "--phases", Form::Operations).called("mix of a part"),
     option("changes.parts[].popularity", "--phases", Form::Plain).called("popularity of a part"),
     option("changes.parts[].churn", "--phases", Form::Plain).called("churn of a part"),
+    option("changes.parts[].connections", "--stage-connections", Form::Plain).called("connections of a part"),
     option("changes.events", "--phases", Form::Events).called("events"),
     option("changes.burst", "--burst", Form::Burst),
     option("groups[].arrivals", "--arrivals", Form::Arrivals),

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use pummel_logic::plan::{Depth, Group, Plan};
+use pummel_logic::plan::{Group, Plan};
 use pummel_logic::time::{Nanos, SECOND, seconds};
 
 /// The latest intervals that are kept, for pictures of the last minutes.

@@ -564,7 +564,8 @@ impl Snapshot {
         // A run has all connections, or ends: those that are missing were lost meanwhile.
         if self.identity.role == Role::Run && plan.churning_group().is_none() {
             let (lost, back) = connections.of_run;
-            connections.open = Some((so_far.connections.asked + back).saturating_sub(lost));
+            let asked = plan.connections_at(so_far.measured_ns).unwrap_or(so_far.connections.asked);
+            connections.open = Some((asked + back).saturating_sub(lost));
         }
         if self.keeps_recent
             && let Some(slice) = so_far.intervals.last()

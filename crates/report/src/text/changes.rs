@@ -1,10 +1,10 @@
 //! The words of the report about a load that changes.
 
 use pummel_logic::arrival::RateCurve;
-use pummel_logic::plan::{Burst, Event, EventKind, Group, HotKey, Plan, RateShape};
+use pummel_logic::plan::{Burst, Event, EventKind, Group, HotKey, Plan, RateShape, Transport};
 use pummel_logic::time::NEVER;
 use pummel_measure::figures::time_text;
-use pummel_measure::words::counted;
+use pummel_measure::words::{counted, grouped};
 
 use super::units::plain;
 
@@ -20,6 +20,25 @@ pub(crate) fn rate_words(plan: &Plan, index: usize, group: &Group) -> String {
     );
     let burst = plan.changes.burst.map_or_else(String::new, |burst| format!(", {}", burst_words(burst)));
     format!(" at {shape}{burst}")
+}
+
+/// The number of connections of a group, or of sockets over UDP; where it changes, the least and the greatest.
+pub(crate) fn connections_words(plan: &Plan, group: &Group) -> String {
+    let what = if plan.transport == Transport::Udp { "socket" } else { "connection" };
+    let all = counted(u64::from(group.clients), what);
+    let is_first = plan.groups.first().is_some_and(|first| first.name == group.name);
+    if !is_first || !plan.changes.has_stage() {
+        return all;
+    }
+    let parts = &plan.changes.parts;
+    let each = || parts.iter().map(|part| part.connections.unwrap_or(group.clients));
+    match (each().min(), each().max()) {
+        (Some(least), Some(most)) if least < most => {
+            let steps = counted(parts.len() as u64, "step");
+            format!("{} to {} in {steps}", grouped(least.into()), counted(most.into(), what))
+        }
+        (_, most) => counted(most.map_or(0, u64::from), what),
+    }
 }
 
 /// The mean rate, and the time that it covers: a run that ends by its number of requests may not reach the end of the
@@ -110,7 +129,10 @@ pub(crate) fn note(plan: &Plan, steered: usize) -> Option<String> {
             0 => "The load changes by plan".to_owned(),
             changes => format!("The load was steered by hand, with {}", counted(changes as u64, "change")),
         };
-        format!("{how}: the figures are those of all its rates together, and how sure they are is not known")
+        let parts = if plan.changes.has_stage() { "steps" } else { "rates" };
+        format!(
+            "{how}: the figures are those of all its {parts} together, and how sure they are is not known"
+        )
     })
 }
 
@@ -118,7 +140,7 @@ pub(crate) fn note(plan: &Plan, steered: usize) -> Option<String> {
 mod tests {
     use super::*;
     use pummel_logic::plan::{
-        Arrivals, BurstSources, BurstStates, Changes, Day, FlashCrowd, RankRange, RatePoint, Sine,
+        Arrivals, BurstSources, BurstStates, Changes, Day, FlashCrowd, Part, RankRange, RatePoint, Sine,
     };
     use pummel_logic::time::{MILLISECOND, SECOND};
 
@@ -141,6 +163,22 @@ mod tests {
         assert_eq!(event_words(&events), words);
         events.extend(vec![Event { at_ns: 0, what: EventKind::Expire(ranks) }; 10]);
         assert!(event_words(&events).ends_with("rank:0-9 expires; and 6 more"));
+    }
+
+    #[test]
+    fn connections_that_change_are_told_with_the_least_and_the_greatest() {
+        let part =
+            |(at_s, connections)| Part { connections, ..Part::plain(format!("from {at_s}"), at_s * SECOND) };
+        let group = |name: &str| Group { name: name.to_owned(), clients: 200, ..Group::default() };
+        let mut plan = Plan { groups: vec![group("clients"), group("beside")], ..Plan::default() };
+        let words = |plan: &Plan, index: usize| connections_words(plan, &plan.groups[index]);
+        assert_eq!(words(&plan, 0), "200 connections");
+        plan.changes.parts = [(0, Some(50)), (1, None)].map(part).to_vec();
+        assert_eq!(words(&plan, 0), "50 to 200 connections in 2 steps");
+        assert_eq!(words(&plan, 1), "200 connections", "others stay");
+        plan.changes.parts = [(0, Some(50)), (1, Some(50))].map(part).to_vec();
+        assert_eq!(words(&plan, 0), "50 connections");
+        assert!(note(&plan, 0).is_some_and(|note| note.contains("all its steps together")));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pummel_logic::time::from_seconds;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, grouped};
 
-use super::changes::{event_words, rate_words};
+use super::changes::{connections_words, event_words, rate_words};
 use super::page::Page;
 use super::units::plain;
 use crate::document::Document;
@@ -138,7 +138,7 @@ fn clients(plan: &Plan, group: &Group) -> String {
         Arrivals::Closed => Arrivals::Closed.to_string(),
         open => format!("open loop{rate}, {open}"),
     };
-    let mut connections = counted(u64::from(group.clients), "connection");
+    let mut connections = connections_words(plan, group);
     if plan.route.lanes(plan.servers.len()) > 1 {
         connections += match (plan.route, plan.cluster.read_from.asks_replicas()) {
             (Route::Cluster, false) => " to each master",

@@ -21,7 +21,7 @@ use pummel_logic::plan::Clock;
 use pummel_logic::protocol::Fault;
 use pummel_measure::words::{counted, grouped};
 
-pub(crate) use self::changes::{note as changes_note, rate_words};
+pub(crate) use self::changes::{connections_words, note as changes_note, rate_words};
 
 use self::around::around;
 use self::heading::heading;

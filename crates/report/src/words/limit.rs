@@ -532,7 +532,8 @@ fn because(why: Option<&str>) -> String {
 
 /// The connections, and their depth where it is not 1, such as `50 connections of depth 16`.
 fn clients_text(clients: &Clients) -> String {
-    let connections = counted(clients.connections, "connection");
+    let mean = if clients.are_mean { " on average" } else { "" };
+    let connections = format!("{}{mean}", counted(clients.connections, "connection"));
     match (clients.batch, clients.depth) {
         (None, None | Some(1)) => connections,
         (Some(size), _) => format!("{connections} with batches of {}", grouped(u64::from(size))),
@@ -812,7 +813,7 @@ mod tests {
     use pummel_logic::time::{MICROSECOND, MILLISECOND, SECOND};
     use pummel_measure::limit::{StartedAnew, TakenCpu};
 
-    const FIFTY: Clients = Clients { connections: 50, depth: Some(1), batch: None };
+    const FIFTY: Clients = Clients { connections: 50, depth: Some(1), batch: None, are_mean: false };
 
     fn at(time_ns: Nanos) -> TimeAt {
         TimeAt::new("p99", time_ns)
@@ -827,7 +828,7 @@ mod tests {
             flown: 3.9,
             slots: Some(4),
             is_below: false,
-            clients: Clients { connections: 4, depth: Some(1), batch: None },
+            clients: Clients { connections: 4, depth: Some(1), batch: None, are_mean: false },
             response_p50_ns: 60_700,
             alone_ns: None,
             server_busy: Some(0.55),
@@ -1228,7 +1229,7 @@ mod tests {
                 Cause::InFlight(InFlight {
                     flown: 41.25,
                     slots: None,
-                    clients: Clients { connections: 4, depth: Some(16), batch: Some(16) },
+                    clients: Clients { connections: 4, depth: Some(16), batch: Some(16), are_mean: false },
                     more: Some(MoreInFlight::Sure),
                     ..flight()
                 }),
@@ -1320,7 +1321,7 @@ mod tests {
                 Cause::ClosedLoop(InFlight {
                     is_below: true,
                     slots: Some(100),
-                    clients: Clients { connections: 50, depth: Some(2), batch: None },
+                    clients: Clients { connections: 50, depth: Some(2), batch: None, are_mean: false },
                     alone_ns: Some(10 * MILLISECOND),
                     server_busy_is_bound: true,
                     client_threads: 2,

@@ -211,6 +211,21 @@ impl Population {
         with_model!(self, model => model.close(state, slot, backend, now));
     }
 
+    /// Closes all connections of a client that is off stage.
+    pub fn close_lanes<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        number: usize,
+        backend: &mut dyn Backend,
+    ) {
+        let now = backend.now();
+        match self {
+            Population::Resident(model) => state.close_lanes(model, number, backend, now),
+            Population::Churning(model) => state.close_lanes(&mut **model, number, backend, now),
+            Population::Windowed(model) => state.close_lanes(model, number, backend, now),
+        }
+    }
+
     /// Counts the end of the open connection in `slot`.
     pub fn note_end<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, trouble: Trouble, now: Nanos) {
         with_model!(self, model => model.note_end(state, slot, trouble, now));

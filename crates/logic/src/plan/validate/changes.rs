@@ -7,8 +7,8 @@ use super::invalid::{DAY, Invalid, YEAR, refuse, refuse_if, span, within};
 use super::requests;
 use crate::arrival::{RATE_MAX, RATE_MIN, RateCurve, check_rate};
 use crate::plan::{
-    Arrivals, Burst, BurstSources, BurstStates, EVENTS_MAX, Event, EventKind, FlashCrowd, HotKey, LOST_MAX,
-    PARTS_MAX, POINTS_MAX, Part, Phase, Plan, RankRange, RateShape, Work,
+    Arrivals, Burst, BurstSources, BurstStates, Changes, ClientPolicy, EVENTS_MAX, Event, EventKind,
+    FlashCrowd, HotKey, LOST_MAX, Late, PARTS_MAX, POINTS_MAX, Part, Phase, Plan, RankRange, RateShape, Work,
 };
 use crate::protocol::Verb;
 use crate::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, typed_time};
@@ -30,18 +30,21 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     let group = &plan.groups[0];
     let expected = "expected clients that stay with it, and none that come and go";
     refuse_if(group.churn.is_some(), field, "", expected)?;
+    if changes.has_stage() {
+        stage(plan, phase)?;
+    }
     let Some(rate) = group.rate.filter(|_| group.arrivals != Arrivals::Closed) else {
+        if is_only_stage(plan) {
+            refuse_until(plan)?;
+            return parts(&changes.parts, phase);
+        }
         return refuse(
             field,
             "",
             "it is accepted in open loop only: a closed loop asks as fast as it is answered",
         );
     };
-    if let Some(until) = &plan.adaptive.until {
-        let expected = "expected a load that stays with it: where the load changes, a quantile depends on \
-                        when the run ends";
-        return refuse(Field::Until, until.quantile, expected);
-    }
+    refuse_until(plan)?;
     if let Some(shape) = &changes.rate {
         self::shape(shape)?;
         let curve = RateCurve::of(shape);
@@ -52,6 +55,47 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     mixes(&changes.parts, phase)?;
     events_fit(plan, phase)?;
     changes.burst.as_ref().map_or(Ok(()), |burst| self::burst(plan, phase, burst, rate))
+}
+
+/// Refuses an end of the run that its figures decide.
+fn refuse_until(plan: &Plan) -> Result<(), Invalid> {
+    let Some(until) = &plan.adaptive.until else { return Ok(()) };
+    let expected =
+        "expected a load that stays with it: where the load changes, a quantile depends on when the run ends";
+    refuse(Field::Until, until.quantile, expected)
+}
+
+/// Whether nothing changes but the number of connections, which a closed loop may change too.
+fn is_only_stage(plan: &Plan) -> bool {
+    let Changes { rate, burst, parts, events } = &plan.changes;
+    let is_plain = |part: &Part| !part.has_own_mix();
+    plan.changes.has_stage()
+        && rate.is_none()
+        && burst.is_none()
+        && events.is_empty()
+        && parts.iter().all(is_plain)
+}
+
+/// Refuses numbers of connections that the parts of a phase cannot have.
+fn stage(plan: &Plan, phase: &Phase) -> Result<(), Invalid> {
+    let group = &plan.groups[0];
+    let clients = u64::from(group.clients);
+    for (index, part) in plan.changes.parts.iter().enumerate() {
+        let Some(connections) = part.connections else { continue };
+        within(Field::PartConnections.of(index), connections.into(), 1, clients)?;
+    }
+    let path = Field::PartConnections;
+    let is_timed = phase.stop.time_ns.is_some() && phase.stop.requests.is_none();
+    let expected = "expected a measured phase that its time ends, and no number of requests: each client would make a fixed share of \
+                    them, on stage for a short time or a long one";
+    refuse_if(!is_timed, path, "", expected)?;
+    let expected = "expected connections with it: over UDP none is opened or closed";
+    refuse_if(plan.uses_datagrams(), path, "", expected)?;
+    let expected = "expected no events with it: their requests are dealt to all clients, and those off stage would not send theirs";
+    refuse_if(!plan.changes.events.is_empty(), path, "", expected)?;
+    let ClientPolicy { block, late, spaced, ends_on_time, .. } = group.policy;
+    let expected = "expected clients that are dealt one by one, make late requests and send in the drain";
+    refuse_if(block > 1 || late != Late::Kept || spaced || ends_on_time, path, "", expected)
 }
 
 /// Refuses parts that are not one after the other, or of which one is outside of the phase.
@@ -315,7 +359,7 @@ fn shares(events: &[Event]) -> Result<(), Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Changes, Day, Group, Mix, Pause, Popularity, RatePoint, Sine, Stop, Until};
+    use crate::plan::{Day, Group, Mix, Pause, Popularity, RatePoint, Sine, Stop, Until};
     use crate::protocol::Verb;
     use crate::time::SECOND;
 
@@ -486,9 +530,80 @@ mod tests {
 }
 
 #[cfg(test)]
+mod stage_tests {
+    use super::*;
+    use crate::plan::{Group, Mix, Popularity, Stop, Transport, Until};
+    use crate::time::SECOND;
+
+    /// A plan in closed loop of 10 clients, of which 4 are on stage for a second and all for another.
+    fn staged() -> Plan {
+        let part =
+            |(at_s, connections)| Part { connections, ..Part::plain(format!("from {at_s}"), at_s * SECOND) };
+        let stop = Stop { time_ns: Some(2 * SECOND), requests: None };
+        Plan {
+            groups: vec![Group { clients: 10, ..Group::default() }],
+            changes: Changes { parts: [(0, Some(4)), (1, None)].map(part).to_vec(), ..Changes::default() },
+            ..Plan::measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), stop)
+        }
+    }
+
+    #[test]
+    fn connections_change_in_both_loops() {
+        assert_eq!(staged().validate().map(|_| ()), Ok(()));
+        let mut open = staged();
+        (open.groups[0].arrivals, open.groups[0].rate) = (Arrivals::Poisson, Some(1_000.0));
+        open.changes.parts[0].ops = Some(vec![(Verb::Get, 2.0)]);
+        let states = BurstStates { factor: 5.0, on_ns: 50 * MILLISECOND, off_ns: 450 * MILLISECOND };
+        open.changes.burst = Some(Burst::States(states));
+        open.groups.push(Group { clients: 1, name: "beside".to_owned(), ..Group::default() });
+        assert_eq!(open.validate().map(|_| ()), Ok(()));
+    }
+
+    #[test]
+    fn connections_that_cannot_change_so_are_refused_with_the_reason() {
+        type Change = fn(&mut Plan);
+        let rows: [(&str, &str, Change); 11] = [
+            ("changes.parts[0].connections", "from 1 to 10", |plan| {
+                plan.changes.parts[0].connections = Some(0)
+            }),
+            ("changes.parts[1].connections", "from 1 to 10", |plan| {
+                plan.changes.parts[1].connections = Some(11)
+            }),
+            ("changes.parts[0].connections", "no number of requests", |plan| {
+                plan.phases[0].stop.requests = Some(100);
+            }),
+            ("changes.parts[0].connections", "over UDP", |plan| plan.transport = Transport::Udp),
+            ("changes.parts[0].connections", "dealt to all clients", |plan| {
+                let ranks = RankRange { first: 0, last: 0 };
+                plan.changes.events = vec![Event { at_ns: 1, what: EventKind::Delete(ranks) }];
+            }),
+            ("changes.parts[0].connections", "one by one", |plan| plan.groups[0].policy.block = 2),
+            ("changes.parts[0].connections", "in the drain", |plan| {
+                plan.groups[0].policy.ends_on_time = true
+            }),
+            ("changes.parts", "open loop", |plan| {
+                plan.changes.parts[1].popularity = Some(Popularity::Uniform);
+            }),
+            ("changes.parts", "before the phase ends", |plan| plan.changes.parts[1].at_ns = 2 * SECOND),
+            ("changes.parts", "one measured phase", |plan| plan.phases.push(plan.phases[0].clone())),
+            ("adaptive.until", "when the run ends", |plan| {
+                plan.adaptive.until = Some(Until { quantile: 0.99, half_width: 0.02, least_ns: 0 });
+            }),
+        ];
+        for (path, words, change) in rows {
+            let mut plan = staged();
+            change(&mut plan);
+            let invalid = plan.validate().err().unwrap_or_else(|| panic!("{path} ({words}) is refused"));
+            assert_eq!(invalid.path.to_string(), path, "{words}: {invalid}");
+            assert!(invalid.expected.contains(words), "{words}: {invalid}");
+        }
+    }
+}
+
+#[cfg(test)]
 mod events_tests {
     use super::*;
-    use crate::plan::{Arrivals, Changes, Group, KeyChurn, Mix, Protocol, Stop};
+    use crate::plan::{Group, KeyChurn, Mix, Protocol, Stop};
     use crate::time::SECOND;
 
     fn plan_with(events: Vec<Event>) -> Plan {

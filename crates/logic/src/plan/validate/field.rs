@@ -128,6 +128,7 @@ crate::words! {
         RateShape = "changes.rate",
         Burst = "changes.burst",
         Parts = "changes.parts",
+        PartConnections = "changes.parts[].connections",
         Events = "changes.events",
     }
 }

@@ -253,6 +253,10 @@ impl<'a> Scene<'a> {
                     let stages = rest.next().map(String::as_str).unwrap_or_default();
                     words.extend([word.clone(), shorter_stages(stages)]);
                 }
+                "--stage-connections" => {
+                    let steps = rest.next().map(String::as_str).unwrap_or_default();
+                    words.extend([word.clone(), shorter_steps(steps)]);
+                }
                 // A rate that changes is kept as it is written: the time is short.
                 "--rate" if rest.clone().next().is_some_and(|rate| rate.contains(['.', ':'])) => {
                     words.push(word.clone());
@@ -388,6 +392,12 @@ fn shorter_stages(stages: &str) -> String {
     stages.split(',').map(stage).collect::<Vec<String>>().join(",")
 }
 
+/// Steps of few connections, the last of which has a time where the typed one has one.
+fn shorter_steps(steps: &str) -> String {
+    let has_time = steps.rsplit(',').next().is_some_and(|last| last.contains(':'));
+    format!("2:20ms,5:20ms,3{}", if has_time { ":20ms" } else { "" })
+}
+
 /// A server in the words of a front: mcperf's has its port apart, and takes one.
 fn in_words_of(front: &str, option: &str, servers: String) -> Vec<String> {
     match (front, servers.rsplit_once(':')) {
@@ -408,7 +418,8 @@ fn ends(front: &str, words: &[String]) -> Vec<String> {
         ("mutilate", _) => &["-t", "1", "-N", "200"],
         ("memaslap", _) if !has(&["-t", "-x"]) => &["-x", "500"],
         ("pummel", "run")
-            if has(&["-t", "-n", "--until", "--plan", "--stage", "--phases", "--trace", "-h", "--help"]) =>
+            if has(&["-t", "-n", "--until", "--plan", "--phases", "--trace", "-h", "--help"])
+                || has(&["--stage", "--stage-connections"]) =>
         {
             &[]
         }

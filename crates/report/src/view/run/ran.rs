@@ -11,7 +11,7 @@ use pummel_measure::words::{counted, grouped};
 
 use super::counts::is_load_plan;
 use crate::document::{ClusterResult, Document};
-use crate::text::rate_words;
+use crate::text::{connections_words, rate_words};
 use crate::view::cells::{plain, seconds};
 
 /// Most groups of clients that are told one by one.
@@ -189,8 +189,7 @@ fn clients(plan: &Plan, agents: usize, (index, group): (usize, &Group)) -> Strin
 
 /// The connections of a group.
 fn connections(plan: &Plan, group: &Group) -> String {
-    let is_udp = plan.transport == Transport::Udp;
-    counted(u64::from(group.clients), if is_udp { "socket" } else { "connection" })
+    connections_words(plan, group)
 }
 
 /// The connections of a group with the agents that they are from, their depth and their route.

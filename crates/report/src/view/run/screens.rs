@@ -104,7 +104,7 @@ fn overload() -> Document {
     document.outcome = RunOutcome::Overloaded;
     let totals = &mut document.totals;
     (totals.unsent, totals.unfinished, totals.requests) = (1_990, 10, 4_000);
-    let full = Some(Clients { connections: 10, depth: Some(1), batch: None });
+    let full = Some(Clients { connections: 10, depth: Some(1), batch: None, are_mean: false });
     let cause = Cause::Overload { asked: 2_000.0, answered: 1_000.0, backlog: 2_000, full };
     with_cause(&mut document, "server", cause);
     document

@@ -224,7 +224,7 @@ fn in_flight() -> Cause {
         flown: 1.0,
         slots: Some(1),
         is_below: false,
-        clients: Clients { connections: 1, depth: Some(1), batch: None },
+        clients: Clients { connections: 1, depth: Some(1), batch: None, are_mean: false },
         response_p50_ns: 60_000,
         alone_ns: None,
         server_busy: None,
