@@ -1,9 +1,10 @@
-//! The commands of a Plan as a run needs them: their templates, the verb of the load, and those that read what nothing stores.
+//! The commands of a Plan as a run needs them: their templates, the verb of the load, the errors after which they are sent again, and those
+//! that read what nothing stores.
 
 use std::sync::Arc;
 
 use crate::plan::command::template_of;
-use crate::plan::{Plan, Work};
+use crate::plan::{Plan, RETRY_FOR_NS, Retry, RetryKind, Work};
 use crate::protocol::Verb;
 use crate::protocol::resp::template::{Template, TemplateError};
 
@@ -65,6 +66,16 @@ impl Plan {
         let script = self.script.as_ref();
         let of_load = self.load_command.iter().map(|load| template_of(&load.template, script));
         self.commands.iter().map(|command| command.template(script)).chain(of_load).collect()
+    }
+
+    /// The errors after which requests are sent again: those that the plan names, and the loss of its script; `None` without any.
+    pub fn sent_again_after(&self) -> Option<Retry> {
+        let mut retry = self.retry.clone();
+        if self.script.is_some() {
+            let retry = retry.get_or_insert(Retry { kinds: Vec::new(), for_ns: RETRY_FOR_NS });
+            retry.kinds.push(RetryKind::NoScript);
+        }
+        retry
     }
 
     /// Whether the plan has no command of the user.

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Plan;
 use crate::time::{Nanos, SECOND};
 
 crate::words! {
@@ -30,18 +29,6 @@ crate::words! {
         Lost = "lost",
         /// No reply came in time.
         Timeout = "timeout",
-    }
-}
-
-impl Plan {
-    /// The errors after which requests are sent again: those that the plan names, and the loss of its script; `None` without any.
-    pub fn sent_again_after(&self) -> Option<Retry> {
-        let mut retry = self.retry.clone();
-        if self.script.is_some() {
-            let retry = retry.get_or_insert(Retry { kinds: Vec::new(), for_ns: RETRY_FOR_NS });
-            retry.kinds.push(RetryKind::NoScript);
-        }
-        retry
     }
 }
 

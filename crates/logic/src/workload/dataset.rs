@@ -66,7 +66,7 @@ impl PackedRows {
 /// The rows of a dataset and the order in which requests take them.
 #[derive(Clone, Debug)]
 pub struct DatasetRows {
-    /// The rows.
+    /// The packed rows.
     pub packed: PackedRows,
     /// The order in which the requests of a client take them.
     pub order: DatasetOrder,

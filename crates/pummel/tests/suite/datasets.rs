@@ -104,7 +104,7 @@ fn a_script_that_a_server_has_lost_is_loaded_again_and_costs_no_request() {
     let name = redis.name();
     let words = ["run", "-s", &name, "--protocol", "resp2", "--script", path, "-c", "4", "-d", "4"];
     let sequence = "two=GET __key__ ; EVALSHA __script__ 1 {__key__}:n 1";
-    let rest = ["-n", "40000", "--command", "add=EVALSHA __script__ 1 {__key__}:n 1", "--command", sequence];
+    let rest = ["-n", "40000", "--command", "plus=EVALSHA __script__ 1 {__key__}:n 1", "--command", sequence];
     let is_over = AtomicBool::new(false);
     let result = thread::scope(|scope| {
         scope.spawn(|| {

@@ -25,7 +25,7 @@ enum KeyWords {
     All,
     /// The first word after the name, the third one and so on.
     EveryOther,
-    /// As many words as the second word after the name says, behind it.
+    /// The words behind the second word after the name, as many as that says.
     Counted,
 }
 

@@ -7,6 +7,7 @@ mod command;
 mod connection;
 mod hash;
 mod hashes;
+mod kept_scripts;
 mod keys;
 mod queue;
 mod request;
@@ -15,6 +16,6 @@ mod strings;
 mod transaction;
 
 pub(super) use self::answer::{answer, fail, verb};
+pub(super) use self::kept_scripts::Scripts;
 pub(super) use self::queue::Transaction;
 pub(super) use self::request::{Parser, Request};
-pub(super) use self::scripts::Scripts;

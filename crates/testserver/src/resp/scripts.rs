@@ -1,20 +1,10 @@
-//! Scripts: they are kept by their names, and calls of those that are kept are answered without carrying anything out.
-
-use std::collections::HashSet;
+//! Commands about scripts: they are kept by their names, and calls of those that are kept are answered without carrying anything out.
 
 use super::call::{Call, NOT_A_NUMBER};
 use crate::resp::request::signed;
-use pummel_logic::plan::script_name;
 use pummel_logic::protocol::Keys;
 
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
-
-/// Most scripts that a node keeps.
-const SCRIPTS_MAX: usize = 1_000;
-
-/// The names of the scripts that a node has.
-#[derive(Debug, Default)]
-pub(crate) struct Scripts(HashSet<String>);
 
 /// Number of the keys of a call of a script; `None` where it says none that there can be.
 pub(super) fn key_count(words: Keys<'_>) -> Option<usize> {
@@ -24,19 +14,19 @@ pub(super) fn key_count(words: Keys<'_>) -> Option<usize> {
 
 pub(super) fn script(call: &mut Call<'_, '_, '_>) {
     match call.words.count() {
-        3 if call.is(1, "load") => match load(call, call.word(2)) {
+        3 if call.is(1, "load") => match call.context.scripts.load(call.word(2)) {
             Some(name) => call.bulk(name.as_bytes()),
             None => call.error("OOM too many scripts"),
         },
         3.. if call.is(1, "exists") => {
             call.head(b'*', call.words.count() - 2);
             call.rest(2).for_each(|name| {
-                let is_kept = has(call, name);
+                let is_kept = call.context.scripts.has(name);
                 call.integer(is_kept.into());
             });
         }
         2 | 3 if call.is(1, "flush") => {
-            call.context.scripts.0.clear();
+            call.context.scripts.flush();
             call.ok();
         }
         _ => call.error("ERR unknown subcommand or wrong number of arguments. Try SCRIPT LOAD."),
@@ -45,14 +35,14 @@ pub(super) fn script(call: &mut Call<'_, '_, '_>) {
 
 /// Keeps a script, and answers as to one that is kept.
 pub(super) fn eval(call: &mut Call<'_, '_, '_>) {
-    match load(call, call.word(1)) {
+    match call.context.scripts.load(call.word(1)) {
         Some(_) => answer(call),
         None => call.error("OOM too many scripts"),
     }
 }
 
 pub(super) fn evalsha(call: &mut Call<'_, '_, '_>) {
-    if has(call, call.word(1)) { answer(call) } else { call.error(NO_SCRIPT) }
+    if call.context.scripts.has(call.word(1)) { answer(call) } else { call.error(NO_SCRIPT) }
 }
 
 /// Answers a call of a script with the number of its keys.
@@ -61,19 +51,4 @@ fn answer(call: &mut Call<'_, '_, '_>) {
         Some(keys) => call.integer(keys as i64),
         None => call.error(NOT_A_NUMBER),
     }
-}
-
-fn load(call: &mut Call<'_, '_, '_>, text: &[u8]) -> Option<String> {
-    let name = script_name(text);
-    let scripts = &mut call.context.scripts.0;
-    if !scripts.contains(&name) && scripts.len() >= SCRIPTS_MAX {
-        return None;
-    }
-    scripts.insert(name.clone());
-    Some(name)
-}
-
-fn has(call: &Call<'_, '_, '_>, name: &[u8]) -> bool {
-    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-    call.context.scripts.0.contains(&name)
 }
