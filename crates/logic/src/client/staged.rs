@@ -5,36 +5,11 @@
 //! part of a request's time.
 
 use super::lane_set::LaneState;
+use super::stage_state::{Position, StageState};
 use super::{Action, Client, Lane};
 use crate::plan::StageTurn;
 use crate::time::{NEVER, Nanos};
 use crate::workload::request::RequestMaker;
-
-/// The turns of a client on stage.
-#[derive(Debug)]
-pub(super) struct StageState {
-    /// The turns that are not over, in the order of time, on the worker's clock; the first is the next one, or that under way.
-    turns: Vec<StageTurn>,
-    /// End of the phase; [`NEVER`] where only requests end it.
-    pub(super) phase_end: Nanos,
-    /// Time for which a client sends what is late behind its turn, in nanoseconds.
-    grace_ns: Nanos,
-    /// Position of the client in its turns.
-    position: Position,
-}
-
-/// Position of a client in its turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Position {
-    /// Off stage: no connection is open and nothing is asked.
-    Off,
-    /// The connections of a turn are being opened for the first time.
-    Entering,
-    /// On stage, or finishing what is under way.
-    On,
-    /// The client has been late for so long behind its turn that it sends nothing more.
-    Overdue,
-}
 
 impl Client {
     /// Sets the turns of the client on stage, in the phase that has begun for it; `None` where it is there all the time. A client that
