@@ -38,7 +38,6 @@ use self::lane_set::{LaneSet, LaneState, Passage, Readiness};
 use self::next::{FollowUp, Next, NextRequest, Upcoming};
 use self::source::Source;
 pub use self::split::WholeAnswer;
-use self::stage_state::StageState;
 use self::under_way::UnderWay;
 use crate::arrival::{Passed, RateCurve, Schedule};
 pub use crate::client::route::Lane;
@@ -82,8 +81,6 @@ pub struct Client {
     retired: bool,
     /// The lanes over which the client asks what is due without further questions.
     plain_lanes: PlainLanes,
-    /// The turns of the client on stage; `None` where it is there all the time.
-    stage: Option<Box<StageState>>,
 }
 
 impl Client {
@@ -99,7 +96,6 @@ impl Client {
             stopped: false,
             retired: false,
             plain_lanes: PlainLanes::Single,
-            stage: None,
         }
     }
 
@@ -199,7 +195,7 @@ impl Client {
         if let Some((due, ready)) = self.plain_arrival(now) {
             return self.arrive(due, ready, maker);
         }
-        if self.stage.is_some() {
+        if self.under_way.has_stage() {
             return self.poll_staged(now, maker);
         }
         self.poll_playing(now, maker)

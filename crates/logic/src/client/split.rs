@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::pending_requests::PendingRequests;
+use super::stage_state::StageState;
 use crate::client::route::Place;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::Ticket;
@@ -23,6 +24,8 @@ pub(super) struct Splits {
     /// Requests that did not end with their first reply, and those that wait; `None` where the servers are no cluster and nothing is sent
     /// again.
     pub(super) pending: Option<PendingRequests>,
+    /// The turns of the client on stage, which has its place here since few clients have any; `None` where it is there all the time.
+    pub(super) stage: Option<StageState>,
 }
 
 impl Splits {

@@ -5,6 +5,7 @@
 //! part of a request's time.
 
 use super::lane_set::LaneState;
+use super::split::Splits;
 use super::stage_state::{Position, StageState};
 use super::{Action, Client, Lane};
 use crate::plan::StageTurn;
@@ -18,7 +19,7 @@ impl Client {
     pub fn set_turns(&mut self, turns: Option<Vec<StageTurn>>, grace_ns: Nanos, maker: &RequestMaker) {
         let was_off = self.is_off_stage();
         let begin = self.source.assignment.begin;
-        self.stage = turns.map(|turns| {
+        let stage = turns.map(|turns| {
             let at = |offset: Nanos| begin.saturating_add(offset);
             let turn = |turn: StageTurn| StageTurn {
                 opens_ns: at(turn.opens_ns),
@@ -28,8 +29,11 @@ impl Client {
             let turns: Vec<StageTurn> = turns.into_iter().map(turn).collect();
             let is_on = turns.first().is_some_and(|first| first.begin_ns <= begin);
             let position = if is_on { Position::On } else { Position::Off };
-            Box::new(StageState { turns, phase_end: self.source.assignment.end, grace_ns, position })
+            StageState { turns, phase_end: self.source.assignment.end, grace_ns, position }
         });
+        if stage.is_some() || self.under_way.has_stage() {
+            self.under_way.splits.get_or_insert_default().stage = stage;
+        }
         match (was_off, self.is_off_stage()) {
             (false, true) => self.close_lanes(),
             (true, false) => self.reopen_lanes(maker),
@@ -38,7 +42,7 @@ impl Client {
         if self.is_off_stage() {
             self.free_no_slot();
         }
-        if let Some(stage) = &self.stage {
+        if let Some(stage) = self.under_way.stage() {
             let end = stage.turns.first().filter(|_| stage.position == Position::On).map(|turn| turn.end_ns);
             self.source.assignment.end = self.source.assignment.end.min(end.unwrap_or(NEVER));
         }
@@ -48,7 +52,7 @@ impl Client {
     /// Forgets the turns of the phase before. The client stays on stage, or off it.
     pub(super) fn forget_turns(&mut self) {
         let end = self.source.assignment.end;
-        if let Some(stage) = &mut self.stage {
+        if let Some(stage) = stage_of(&mut self.under_way.splits) {
             stage.turns.clear();
             stage.phase_end = end;
             if stage.position != Position::Off {
@@ -59,19 +63,19 @@ impl Client {
 
     /// Whether the client is off stage, so that it has no connection.
     pub fn is_off_stage(&self) -> bool {
-        self.stage.as_ref().is_some_and(|stage| stage.position == Position::Off)
+        self.under_way.stage().is_some_and(|stage| stage.position == Position::Off)
     }
 
     /// Whether the client asks what is due without further questions, as far as its turns decide that.
     pub(super) fn plays(&self) -> bool {
-        self.stage.as_ref().is_none_or(|stage| stage.position == Position::On)
+        self.under_way.stage().is_none_or(|stage| stage.position == Position::On)
     }
 
     /// Whether the client sends what is late for too long, in which case it sends nothing more before its next turn. The worker has to
     /// poll it then.
     pub fn cut_turn(&mut self, now: Nanos) -> bool {
         let end = self.source.assignment.end;
-        let Some(stage) = &mut self.stage else { return false };
+        let Some(stage) = stage_of(&mut self.under_way.splits) else { return false };
         let is_late = end < stage.phase_end && now >= end.saturating_add(stage.grace_ns);
         if !is_late || matches!(stage.position, Position::Off | Position::Overdue) {
             return false;
@@ -84,7 +88,7 @@ impl Client {
 
     /// Lets the phase of the client, and with it its last turn, end at `end` at the latest.
     pub(super) fn end_turns_at(&mut self, end: Nanos) {
-        if let Some(stage) = &mut self.stage {
+        if let Some(stage) = stage_of(&mut self.under_way.splits) {
             stage.phase_end = stage.phase_end.min(end);
         }
     }
@@ -110,7 +114,7 @@ impl Client {
 
     /// The wait of a client that is off stage and is to stay there for a time; `None` for others.
     fn wait_off_stage(&self, now: Nanos) -> Option<Action<'static>> {
-        let stage = self.stage.as_ref().filter(|stage| stage.position == Position::Off)?;
+        let stage = self.under_way.stage().filter(|stage| stage.position == Position::Off)?;
         let next = stage.turns.first().filter(|turn| !self.stopped && turn.begin_ns < stage.phase_end);
         match next {
             Some(turn) if turn.opens_ns <= now => None,
@@ -122,7 +126,7 @@ impl Client {
 
     /// Begins the next turn, whose connections are closed still.
     fn enter(&mut self, maker: &RequestMaker) {
-        let Some(stage) = &mut self.stage else { return };
+        let Some(stage) = stage_of(&mut self.under_way.splits) else { return };
         let Some(turn) = stage.turns.first().copied() else { return };
         stage.position = Position::Entering;
         self.source.assignment.end = turn.end_ns.min(stage.phase_end);
@@ -134,7 +138,8 @@ impl Client {
     /// The action of a client whose connections are being opened for the first time in a turn; `None` where they are, or where one
     /// could not be opened.
     fn await_lanes(&mut self, now: Nanos) -> Option<Action<'static>> {
-        let stage = self.stage.as_mut().filter(|stage| stage.position == Position::Entering)?;
+        let stage =
+            stage_of(&mut self.under_way.splits).filter(|stage| stage.position == Position::Entering)?;
         let end = self.source.assignment.end;
         if let Some(lane) = self.lanes.closed_lane().filter(|_| now < end && !self.stopped) {
             return Some(self.open(lane));
@@ -158,7 +163,9 @@ impl Client {
     /// Takes in that a connection which was to be opened for the first time in a turn could not be: the client does not wait for the
     /// others with it.
     pub(super) fn note_unopened(&mut self) {
-        if let Some(stage) = self.stage.as_mut().filter(|stage| stage.position == Position::Entering) {
+        if let Some(stage) =
+            stage_of(&mut self.under_way.splits).filter(|stage| stage.position == Position::Entering)
+        {
             stage.position = Position::On;
             self.note_plain();
         }
@@ -167,7 +174,7 @@ impl Client {
     /// Whether the turn under way is over, and the phase goes on behind it.
     fn leaves(&self, now: Nanos) -> bool {
         let end = self.source.assignment.end;
-        self.stage.as_ref().is_some_and(|stage| end < stage.phase_end && now >= end)
+        self.under_way.stage().is_some_and(|stage| end < stage.phase_end && now >= end)
     }
 
     /// The end of the turn under way.
@@ -177,7 +184,7 @@ impl Client {
 
     /// Takes the client off stage, whose connections the worker closes and whose requests that were not sent it has counted.
     pub fn leave_stage(&mut self) {
-        let Some(stage) = &mut self.stage else { return };
+        let Some(stage) = stage_of(&mut self.under_way.splits) else { return };
         if !stage.turns.is_empty() {
             stage.turns.remove(0);
         }
@@ -222,9 +229,14 @@ impl Client {
 
     /// The moment before which requests of the phase that were not sent were due. In open loop nothing is due off stage.
     pub(super) fn unsent_until(&self) -> Nanos {
-        match &self.stage {
+        match self.under_way.stage() {
             Some(stage) if self.source.schedule.is_some() => stage.phase_end,
             _ => self.source.assignment.end,
         }
     }
+}
+
+/// The turns of a client, to change them beside its slots.
+fn stage_of(splits: &mut Option<Box<Splits>>) -> Option<&mut StageState> {
+    splits.as_mut()?.stage.as_mut()
 }

@@ -4,6 +4,7 @@ use super::follow_ups::FollowUps;
 use super::pending_requests::{PendingRequests, Redirected};
 use super::slots::Slots;
 use super::split::{Splits, WholeAnswer};
+use super::stage_state::StageState;
 use crate::connection::answer::Answer;
 use crate::time::Nanos;
 use crate::workload::cache_counts::CacheCounts;
@@ -75,6 +76,18 @@ impl UnderWay {
                 let is_empty = pending.redirected.is_empty() && pending.held.is_empty();
                 !(pending.is_cluster || is_empty)
             })
+    }
+
+    /// The turns of the client on stage; `None` where it is there all the time.
+    #[inline]
+    pub(super) fn stage(&self) -> Option<&StageState> {
+        self.splits.as_ref()?.stage.as_ref()
+    }
+
+    /// Whether the client is on stage for some time only.
+    #[inline]
+    pub(super) fn has_stage(&self) -> bool {
+        self.stage().is_some()
     }
 
     /// Whether only some parts of a request were asked.
