@@ -15,7 +15,7 @@ pub(super) struct Slots {
     batched: bool,
     /// The time of the only slot at a depth of 1, where the ring is empty.
     single: Nanos,
-    ring: Vec<Nanos>,
+    ring: Box<[Nanos]>,
     /// Place in the ring from which the next request reads when its slot was freed.
     taking: u32,
     /// Place in the ring at which the next answer writes when its slot was freed.
@@ -30,7 +30,7 @@ impl Slots {
             limit: depth,
             batched: false,
             single: begin,
-            ring: Vec::new(),
+            ring: Box::default(),
             taking: 0,
             freeing: 0,
         };
@@ -38,11 +38,13 @@ impl Slots {
         slots
     }
 
-    /// Begins again with `depth` slots, all free since `begin`, in the memory of before. `batched` slots are taken together.
+    /// Begins again with `depth` slots, all free since `begin`, in the memory of before if these are as many. `batched` slots are taken
+    /// together.
     pub(super) fn renew(&mut self, depth: u32, batched: bool, begin: Nanos) {
-        self.ring.clear();
-        if depth > 1 {
-            self.ring.resize(depth as usize, begin);
+        let places = if depth > 1 { depth as usize } else { 0 };
+        match self.ring.len() == places {
+            true => self.ring.fill(begin),
+            false => self.ring = vec![begin; places].into_boxed_slice(),
         }
         (self.depth, self.limit, self.outstanding, self.single) = (depth, depth, 0, begin);
         // A batch of one is a single slot.
