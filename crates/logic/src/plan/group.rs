@@ -175,7 +175,7 @@ pub enum Gap {
 pub enum Depth {
     /// A number of requests, at least 1.
     Limit(u32),
-    /// So many requests, at least 1, that are sent together when those before are all answered, and none in between.
+    /// A number of requests, at least 1, that are sent together when those before are all answered, and none in between.
     Batch(u32),
     /// All requests that are due, up to the client's share of what memory allows.
     Unlimited,
