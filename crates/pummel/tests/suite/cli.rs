@@ -478,7 +478,7 @@ fn words_of_other_tools_lead_to_the_options_that_stand_for_them() {
         (&["run", "--output", "x"], "'--output x' is '--json x' here"),
         (&["run", "--test-time=5"], "'--test-time 5' is '--time 5' here"),
         (&["run", "--qps", "5k"], "'--qps 5k' is '--rate 5k' here"),
-        (&["run", "-P", "16"], "'-P 16' is '--depth 16' here"),
+        (&["run", "-P", "16"], "'-P 16' is '--batch 16' here"),
         (&["run", "-a", "word"], "'-a' is '--password-file' here"),
         (&["run", "--key-maximum", "5"], "'--key-maximum 5' is '--records 5' here"),
         (&["run", "--conections", "5"], "a similar argument exists: '--connections'\n"),
