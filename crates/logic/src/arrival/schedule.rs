@@ -342,9 +342,9 @@ impl StagedSchedule {
             let passed = step.pass(until_ns.min(*end_ns), requests_max - all.requests, draws_left);
             all.requests += passed.requests;
             all.estimated += passed.estimated;
-            let is_ended = step.peek() >= *end_ns;
+            let step_before = self.at;
             self.skip_ended();
-            if !is_ended || all.requests >= requests_max {
+            if self.at == step_before || all.requests >= requests_max {
                 break;
             }
         }
@@ -461,6 +461,25 @@ mod tests {
                 }
                 assert!(all.iter().all(|dues| dues.is_sorted()));
             }
+        }
+    }
+
+    #[test]
+    fn passing_ends_where_nothing_more_is_ever_due() {
+        let points = [(0, 100.0), (SECOND, 100.0), (2 * SECOND, 0.0), (3 * SECOND, 0.0)];
+        let points = points.map(|(at_ns, rate)| RatePoint { at_ns, rate }).to_vec();
+        let curve = Arc::new(RateCurve::of(&RateShape::Points(points)));
+        for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+            let pace = Pace::along(&arrivals, Arc::clone(&curve), 8);
+            let passed = (0..8).map(|client| {
+                let mut schedule = pace.schedule_on_stage(owner(client), &stage());
+                let passed = schedule.pass(NEVER, u64::MAX, u64::MAX).requests;
+                assert!(schedule.peek() >= 3 * SECOND, "client {client}");
+                assert_eq!(schedule.pass(NEVER, u64::MAX, u64::MAX), Passed::default());
+                passed
+            });
+            let passed = passed.sum::<u64>() as f64;
+            assert!((passed - 150.0).abs() < 60.0, "{arrivals:?}: {passed}");
         }
     }
 
