@@ -29,6 +29,7 @@ mod scenes;
 mod secured;
 #[path = "../worker/setup.rs"]
 mod setup;
+mod watch;
 
 use std::env;
 

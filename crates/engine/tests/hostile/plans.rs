@@ -54,8 +54,9 @@ pub fn run(seed: u64) -> (Vec<String>, u64) {
     let model = model_of(&plan);
     let text = format!("{plan:?}");
     let setting = Setting { plan, model, has_tails: false };
-    let result = scenes::run_named(Name::Drawn(seed), &setting, &Mischief::none(seed));
-    let findings = result.findings.into_iter().map(|finding| format!("--plan {seed}: {finding}\n{text}"));
+    let name = Name::Drawn(seed);
+    let result = scenes::run_named(name, &setting, &Mischief::none(seed));
+    let findings = result.findings.into_iter().map(|finding| format!("{name}: {finding}\n{text}"));
     (findings.collect(), attempts)
 }
 

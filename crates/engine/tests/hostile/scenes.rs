@@ -29,6 +29,7 @@ use crate::peer::{Cluster, SharedServer, one_store};
 use crate::replies::Wire;
 use crate::secured::Secured;
 use crate::setup::{Outcome, run_with_inputs};
+use crate::watch::watch;
 
 /// The name of a run, from which everything in the run follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +61,16 @@ pub enum Name {
     Hostile(Case),
     /// The run of a plan that was drawn with this seed.
     Drawn(u64),
+}
+
+impl fmt::Display for Name {
+    /// The name in the form that `cargo xtask hostile` takes.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Name::Hostile(case) => case.fmt(to),
+            Name::Drawn(seed) => write!(to, "--plan {seed}"),
+        }
+    }
 }
 
 impl Name {
@@ -123,7 +134,9 @@ pub fn run_named(case: Name, setting: &Setting, mischief: &Mischief) -> Result {
     let trace_rows = trace().len();
     // That a worker's thread has panicked is no news of this one.
     CASE.set(Some(case));
+    let watched = watch(case);
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| outcome(case, setting, mischief, &facts, &spent)));
+    drop(watched);
     CASE.set(None);
     let told = PANICS.lock().expect("telling does not panic").remove(&case);
     let (facts, spent) = (of(&facts), of(&spent));
