@@ -338,6 +338,69 @@ fn many_requests_in_one_write_are_answered_in_their_order() {
     answers_in_order::<3>(&redis);
 }
 
+/// Keys that the server has found or missed since its start.
+fn lookups_of(redis: &Redis) -> u64 {
+    let mut to = TcpStream::connect(("127.0.0.1", redis.port)).expect("it listens");
+    to.write_all(b"INFO stats\r\nQUIT\r\n").expect("it reads");
+    let mut said = String::new();
+    to.read_to_string(&mut said).expect("it answers and closes");
+    let count = |name: &str| {
+        let line = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|count| count.parse::<u64>().ok()).unwrap_or_else(|| panic!("no {name} in {said}"))
+    };
+    count("keyspace_hits") + count("keyspace_misses")
+}
+
+#[test]
+fn the_server_counts_the_lookups_that_templates_know() {
+    let redis = Redis::start(&[]);
+    let mut to = redis.connect(Resp::<2>::new(), &handshake::<2>(None, 0)).expect("no password is needed");
+    let store = [
+        "SET s text",
+        "SET n 5",
+        "RPUSH l a b c",
+        "SADD set a b",
+        "ZADD z 1 a 2 b",
+        "HSET h f v",
+        "XADD x 1-1 k v",
+        "PFADD p a",
+        "GEOADD g 13 38 q",
+        "XGROUP CREATE x group 0",
+    ];
+    for line in store {
+        assert!(!matches!(to.command(line).outcome, Outcome::Error(_)), "{line}");
+    }
+    #[rustfmt::skip]
+    let commands = [
+        "GET s", "GET no", "MGET s no n", "GETRANGE s 0 1", "STRLEN s", "STRLEN no", "GETBIT s 1", "BITCOUNT s", "BITPOS s 1",
+        "BITFIELD_RO s GET u8 0", "LCS s no", "EXISTS s no", "TTL s", "PTTL no", "EXPIRETIME s", "TYPE s", "OBJECT ENCODING s",
+        "MEMORY USAGE s", "DUMP s", "TOUCH s no", "RANDOMKEY", "SCAN 0", "KEYS *",
+        "SET s text", "SET s text GET", "SET s text XX", "SETNX s x", "SETEX e 9 x", "MSET a 1 b 2", "MSETNX a 1 c 2", "INCR n", "APPEND s x",
+        "SETRANGE s 0 t", "SETBIT bits 1 1", "GETEX s", "GETSET s text", "GETDEL e", "BITOP AND d s n", "COPY s copy", "DEL copy no",
+        "UNLINK d", "EXPIRE n 100", "PERSIST n", "RENAME a aa",
+        "LLEN l", "LRANGE l 0 9", "LINDEX l 0", "LPOS l a", "LPUSH l a", "LPUSHX l a", "LPOP l", "LREM l 0 z", "LSET l 0 a",
+        "LINSERT l BEFORE a y", "LTRIM l 0 9", "LMOVE l m LEFT LEFT", "LMPOP 1 l LEFT", "RPOPLPUSH l m",
+        "HGET h f", "HMGET h f none", "HGETALL h", "HKEYS h", "HVALS h", "HLEN h", "HEXISTS h f", "HSTRLEN h f", "HRANDFIELD h", "HSCAN h 0",
+        "HSET h f v", "HINCRBY h count 1", "HDEL h count",
+        "SCARD set", "SISMEMBER set a", "SMISMEMBER set a c", "SMEMBERS set", "SRANDMEMBER set", "SSCAN set 0", "SINTER set no", "SINTERCARD 2 set no",
+        "SUNION set no", "SDIFF set no", "SUNIONSTORE d set no", "SINTERSTORE d set set", "SADD set c", "SREM set c", "SMOVE set other a", "SPOP set",
+        "ZSCORE z a", "ZMSCORE z a c", "ZRANK z a", "ZCARD z", "ZCOUNT z 0 9", "ZRANGE z 0 -1", "ZRANGEBYSCORE z 0 9", "ZSCAN z 0", "ZUNION 2 z no",
+        "ZINTERCARD 2 z no", "ZUNIONSTORE d 2 z no", "ZRANGESTORE d z 0 -1", "ZADD z 3 c", "ZINCRBY z 1 a", "ZREM z c", "ZPOPMIN z",
+        "XLEN x", "XRANGE x - +", "XREAD STREAMS x 0", "XREAD STREAMS x no 0 0", "XREADGROUP GROUP group me STREAMS x >", "XPENDING x group",
+        "XINFO STREAM x", "XACK x group 1-1", "XADD x 2-1 k v", "XDEL x 2-1", "XTRIM x MAXLEN 9",
+        "PFCOUNT p", "PFCOUNT p no", "PFADD p b", "PFMERGE pp p", "GEOPOS g q", "GEODIST g q q", "GEOSEARCH g FROMLONLAT 13 38 BYRADIUS 9 km",
+        "GEOSEARCHSTORE d g FROMLONLAT 13 38 BYRADIUS 9 km", "PUBLISH channel x", "WAIT 0 1",
+    ];
+    for line in commands {
+        let expected = Template::parse(line).expect("a command").key_lookups();
+        let expected = expected.unwrap_or_else(|| panic!("{line}: its lookups are known")).per_request;
+        let before = lookups_of(&redis);
+        let outcome = to.command(line).outcome;
+        assert!(!matches!(outcome, Outcome::Error(_)), "{line}: {outcome:?}");
+        assert_eq!(lookups_of(&redis) - before, u64::from(expected), "{line}");
+    }
+}
+
 fn any_command<const VERSION: u8>(redis: &Redis) {
     let template = Template::parse("ZADD __key__ __number__ 'm:__value__'").expect("a template");
     let codec = Resp::<VERSION>::with_commands(Arc::new(vec![template]));

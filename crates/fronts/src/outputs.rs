@@ -195,6 +195,7 @@ pub fn files_of(plan: &Plan) -> Vec<InputFile<'_>> {
         FileRole::Fill => InputFile::of_option("--fill", path),
         FileRole::Recording => InputFile::new("the recording", path),
         FileRole::Dataset => InputFile::of_option("--dataset", path),
+        FileRole::Script => InputFile::of_option("--script", path),
         FileRole::Password => InputFile::of_option("--password-file", path),
         FileRole::TlsCa => InputFile::of_option("--tls-ca", path),
         FileRole::TlsCert => InputFile::of_option("--tls-cert", path),

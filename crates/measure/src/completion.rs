@@ -36,9 +36,9 @@ impl Loaded {
     }
 }
 
-/// Records that a load did not store; `None` where that is no reason for a run to be incomplete. `allow_partial` is the Plan's
-/// `allow_partial_load`, which never excuses a load that stored nothing; `per_record` its stores for each record. `trouble` is the trouble of connections, for loads that no
-/// server answered with an error.
+/// Records that a load did not store; `None` where that is no reason for a run to be incomplete. `per_record` are the Plan's stores for
+/// each record, and `allow_partial` is its `allow_partial_load`, which never excuses a load that stored nothing. `trouble` is the trouble
+/// of connections, for loads that no server answered with an error.
 pub fn load_shortfall(
     load: &LoadResult,
     per_record: u64,

@@ -128,8 +128,7 @@ fn names_of_run<'a>(plan: &Plan, agents: impl Iterator<Item = &'a str>) -> Vec<(
     names.extend(plan.socket.source.iter().map(|source| (source.clone(), "source".to_owned())));
     // What is called `-` is standard input.
     let paths = plan.files().into_iter().map(|(_, path)| path).filter(|path| *path != "-");
-    let script = plan.script.iter().map(|script| script.path.as_str());
-    names.extend(paths.chain(script).map(|path| (path.to_owned(), PATH.to_owned())));
+    names.extend(paths.map(|path| (path.to_owned(), PATH.to_owned())));
     names
 }
 

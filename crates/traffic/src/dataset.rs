@@ -276,6 +276,32 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_cut_anywhere_gives_its_first_rows_or_an_error() {
+        use DatasetForm::{Csv, JsonLines, Tsv};
+        let csv = "id,name\r\n1,\"Ada, \"\"A\"\"\"\r\n\u{e9},\"two\nlines\"\n";
+        let json = "{\"id\":1,\"name\":\"a\\u00e9\\n\"}\n{\"name\":[{\"x\":null}],\"id\":-1e9}\n";
+        for (form, text) in [(Csv, csv), (Tsv, "id\tname\n1\ta\n2\tb\n"), (JsonLines, json)] {
+            let whole = rows(form, &["id", "name"], text.as_bytes()).expect("rows");
+            for end in 0..text.len() {
+                // The last row of what is cut may be a shorter one.
+                if let Ok(cut) = rows(form, &["id", "name"], &text.as_bytes()[..end]) {
+                    let (_, first) = cut.split_last().expect("a file without rows is an error");
+                    assert!(cut.len() <= whole.len() && whole.starts_with(first), "{form:?} until {end}");
+                }
+            }
+            for at in 0..text.len() {
+                for byte in [0, b'"', b',', b'\n', b'{', 0xff] {
+                    let mut spoilt = text.as_bytes().to_vec();
+                    spoilt[at] = byte;
+                    // Rows or an error: whatever it is, it ends.
+                    let read = rows(form, &["id", "name"], &spoilt);
+                    assert!(read.is_err() || read.is_ok_and(|rows| !rows.is_empty() && rows.len() <= 4));
+                }
+            }
+        }
+    }
+
+    #[test]
     fn an_error_of_who_takes_the_rows_ends_the_reading() {
         let fields = ["a".to_owned()];
         let read = |count: usize| {

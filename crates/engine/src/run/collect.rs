@@ -226,10 +226,6 @@ impl<'a, 'w> Collector<'a, 'w> {
             (&measurement.connections, &measurement.counters),
             says_hello,
         );
-        // Connections that a step opens say hello too.
-        let is_counted = !(says_hello && plan.changes.has_stage());
-        let our_requests =
-            OurRequests { counted: our_requests.counted.filter(|_| is_counted), ..our_requests };
         (measurement, our_requests)
     }
 

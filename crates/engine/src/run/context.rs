@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pummel_logic::arrival::{Pace, pace_of};
 use pummel_logic::client::route::Router;
 use pummel_logic::plan::share::{PhaseShare, ProcessShare};
-use pummel_logic::plan::{Phase, Plan, Retry, Script, Transport, Wait, Work};
+use pummel_logic::plan::{Phase, Plan, Retry, Transport, Wait, Work};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::rng::StreamOwner;
@@ -79,8 +79,8 @@ pub(super) struct RunContext<'a> {
     pub(super) commands: Option<Arc<Vec<Template>>>,
     /// The rows that fill places of commands; `None` without any.
     pub(super) dataset: Option<DatasetRows>,
-    /// The command that loads the script of the plan, as it is sent; `None` without one.
-    pub(super) script_load: Option<Arc<[u8]>>,
+    /// The text of the plan's script; `None` without one.
+    pub(super) script: Option<Arc<str>>,
     /// The errors after which requests are sent again; `None` where they are not.
     pub(super) retry: Option<Retry>,
     pub(super) trace: Option<Arc<Trace>>,
@@ -161,7 +161,7 @@ impl<'a> RunContext<'a> {
             began,
             commands,
             dataset: dataset_of(plan, inputs)?,
-            script_load: plan.script.as_ref().map(Script::load_bytes),
+            script: plan.script.as_ref().map(|script| script.text.as_str().into()),
             retry: plan.sent_again_after(),
             trace,
             trace_run,

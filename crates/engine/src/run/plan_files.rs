@@ -21,12 +21,12 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// The first bytes of a file that zstd packed.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// The inputs of a plan that are not in it: the requests that it replays, and the rows of its dataset. A sentence comes with it where lines of them are
-/// left out.
+/// The inputs of a plan that are not in it: the requests that it replays, and the rows of its dataset. A sentence comes with them where
+/// lines of the requests are left out.
 ///
 /// # Errors
-/// Returns an error that names the file when it cannot be read or unpacked, or holds no request,
-/// or no row with the columns that commands name.
+/// Returns an error that names the file when it cannot be read or unpacked, or holds no request, or no row with the columns that commands
+/// name.
 pub fn inputs_of(plan: &Plan) -> io::Result<(Inputs, Option<String>)> {
     let rows = plan.dataset.as_ref().map(|dataset| rows_of(plan, dataset)).transpose()?;
     let inputs = Inputs { rows, ..Inputs::default() };

@@ -184,7 +184,7 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
         retries: context.retry.as_ref().map(|retry| Box::new(retries_of(plan, retry, worker))),
         load_verb: plan.load_verb(),
         dataset: context.dataset.clone(),
-        script_load: context.script_load.clone(),
+        script: context.script.clone(),
         epoch_ns: clock::wall().saturating_sub(clock::now()),
         ..RequestInputs::new(keys, values, &plan.data, clients, context.mark)
     })
@@ -216,8 +216,8 @@ fn retries_of(plan: &Plan, retry: &Retry, worker: u64) -> Retries {
     Retries::new(retry, Stream::from_seed(mix(&[plan.seed, worker, RETRY_STREAM])))
 }
 
-/// The handshake of the clients' connections, which load the script of the plan. A master may become a replica at any time, so that READONLY is sent to all nodes where
-/// replicas are asked something.
+/// The handshake of the clients' connections, which load the script of the plan. A master may become a replica at any time, so that
+/// READONLY is sent to all nodes where replicas are asked something.
 fn lanes_handshake_of(context: &RunContext<'_>) -> Arc<Handshake> {
     let handshake = match &context.cluster {
         Some(_) if context.plan.cluster.read_from.asks_replicas() => {
@@ -225,8 +225,8 @@ fn lanes_handshake_of(context: &RunContext<'_>) -> Arc<Handshake> {
         }
         _ => Arc::clone(&context.handshake),
     };
-    match context.plan.script.as_ref().zip(context.script_load.as_ref()) {
-        Some((script, load)) => Arc::new(Handshake::clone(&handshake).loading_script(&script.path, load)),
+    match &context.plan.script {
+        Some(script) => Arc::new(Handshake::clone(&handshake).loading_script(&script.path, &script.text)),
         None => handshake,
     }
 }

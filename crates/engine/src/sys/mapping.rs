@@ -39,7 +39,7 @@ impl Mapping {
 
 impl AsRef<[u8]> for Mapping {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the pages are mapped for as long as this object lives, and nobody writes to them: the file was consumed, and has no
+        // SAFETY: the pages are mapped for as long as this object lives. Nothing writes to them, since the file was consumed and has no
         // name.
         unsafe { slice::from_raw_parts(self.begin.as_ptr(), self.len_bytes) }
     }

@@ -150,10 +150,10 @@ impl<C: Codec> WorkerState<C> {
     /// Queues the script of the plan on the connection in `slot`, whose server has lost it, before what is sent again there.
     #[cold]
     pub fn load_script_again(&mut self, slot: usize) {
-        let Some(load) = self.maker.take_script_load() else { return };
+        let Some(script) = self.maker.take_lost_script() else { return };
         let connection = &mut self.connections[slot];
         if connection.state() == ConnectionState::Open {
-            connection.session.request_aside(Aside::LoadScript(load));
+            connection.session.request_aside(Aside::LoadScript(script));
             let client = connection.client as usize;
             if !self.lanes.are_single() {
                 self.to_flush.push(slot as u32);

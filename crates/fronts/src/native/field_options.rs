@@ -27,6 +27,7 @@ pub fn in_place_of(flag: &str) -> &'static [&'static str] {
     match flag {
         "--time" => &["--max-time", "--stage", "--stage-connections", "--phases"],
         "--connections" => &["--stage-connections"],
+        "--depth" => &["--batch"],
         "--min-time" => &["--max-time"],
         "--warmup" => &["--warmup-until", "--trace-warmup"],
         "--trace" => &["--fill"],

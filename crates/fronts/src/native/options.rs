@@ -411,8 +411,8 @@ pub struct PaceArgs {
     /// Requests per connection that are sent together, each time when all of those before are answered
     ///
     /// A server can read and answer the N requests of such a piece in one turn; with --depth N each answer is followed by one new request,
-    /// at once. A request is due when the last answer of the batch before has come; in
-    /// open loop those that are due together are sent together, up to N.
+    /// at once. A request is due when the last answer of the batch before has come; in open loop those that are due together are sent
+    /// together, up to N
     #[arg(long, value_name = "N", value_parser = values::count_cut, allow_hyphen_values = true, conflicts_with = "depth")]
     pub batch: Option<u32>,
     /// Requests per second: open loop; without it closed loop

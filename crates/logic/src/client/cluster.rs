@@ -436,7 +436,7 @@ impl Client {
         }
     }
 
-    /// Whether requests that wait for a node take no slot: in open loop other requests pass them.
+    /// Whether requests that wait for a node take no slot: in open loop the client goes on with later requests.
     fn holds_without_slots(&self) -> bool {
         self.source.schedule.is_some()
     }

@@ -18,7 +18,7 @@ pub(super) struct PendingRequests {
     /// Requests that were sent, and whose reply did not end them, in the order of their first replies.
     pub(super) redirected: Vec<Redirected>,
     /// Requests that were never sent, in the order in which they came. In closed loop each has a slot; in open loop they take none,
-    /// so that other requests pass.
+    /// so that the client goes on with later requests.
     pub(super) held: VecDeque<Held>,
     /// Place in `held` before which no request can be sent until something changes.
     pub(super) looked_at: usize,

@@ -122,7 +122,7 @@ impl Source {
             self.own.bytes += piece;
             return (verb, key);
         }
-        self.own.turn += u32::from(self.own.bytes > 0);
+        self.own.turn = self.own.turn.wrapping_add(u32::from(self.own.bytes > 0));
         let (key, _) = maker.piece_key(self.number(), self.own.turn.into());
         self.own.bytes = maker.records.piece_bytes(key);
         (Verb::Set, key)

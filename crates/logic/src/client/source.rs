@@ -50,7 +50,7 @@ pub(super) struct Policy {
 /// The keys that only one client writes, and the rows of the dataset that it took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnKeys {
-    /// Number of keys that were filled with pieces before.
+    /// Number of keys that were filled with pieces before, which begins again behind the greatest.
     pub(super) turn: u32,
     /// Bytes of the pieces under the current key; 0 while it is not stored.
     pub(super) bytes: u64,

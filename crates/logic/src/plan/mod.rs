@@ -217,6 +217,8 @@ pub enum FileRole {
     Recording,
     /// The rows that fill places of commands.
     Dataset,
+    /// The script that commands call, which was read when the plan was made.
+    Script,
     /// The password of the login.
     Password,
     /// The authorities of TLS.
@@ -264,7 +266,7 @@ impl Plan {
             .filter(|phase| phase.recorded && matches!(phase.work, Work::Mix(_)))
     }
 
-    /// The files that a run of the Plan reads, each with what it is read as.
+    /// The files that the Plan was made of, or that its run reads, each with what it is read as.
     pub fn files(&self) -> Vec<(FileRole, &str)> {
         let mut files: Vec<(FileRole, &str)> = Vec::new();
         for phase in &self.phases {
@@ -278,6 +280,7 @@ impl Plan {
             }
         }
         files.extend(self.dataset.iter().map(|dataset| (FileRole::Dataset, dataset.path.as_str())));
+        files.extend(self.script.iter().map(|script| (FileRole::Script, script.path.as_str())));
         let password = self.login.as_ref().and_then(|login| login.password_file.as_deref());
         files.extend(password.map(|path| (FileRole::Password, path)));
         if let Some(tls) = &self.tls {

@@ -1,7 +1,5 @@
 //! The script that commands call by its name, and which every connection loads.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
@@ -24,13 +22,6 @@ impl Script {
     pub fn name(&self) -> String {
         script_name(self.text.as_bytes())
     }
-
-    /// The command that loads the script, as it is sent.
-    pub fn load_bytes(&self) -> Arc<[u8]> {
-        format!("*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n${}\r\n{}\r\n", self.text.len(), self.text)
-            .into_bytes()
-            .into()
-    }
 }
 
 /// The name by which servers know a script: its SHA-1 in small hexadecimal digits.
@@ -51,7 +42,6 @@ mod tests {
         ] {
             let script = Script { path: "a.lua".to_owned(), text: text.to_owned() };
             assert_eq!(script.name(), name);
-            assert!(script.load_bytes().starts_with(b"*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$"));
         }
     }
 }

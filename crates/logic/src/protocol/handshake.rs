@@ -7,7 +7,7 @@ use super::binary::{self, Binary};
 use super::lines;
 use super::resp::{Resp2, Resp3};
 use super::text::Text;
-use super::{Codec, Malformed, Outcome, Refused, ServerError, Step};
+use super::{Aside, Codec, Malformed, Outcome, Refused, ServerError, Step};
 use crate::connection::outbox::Outbox;
 
 /// A login: a user and a password.
@@ -105,6 +105,11 @@ impl Handshake {
         Handshake::default()
     }
 
+    /// The handshake of these commands, which have so many replies.
+    fn of(commands: &Outbox, replies: u32, dialect: Dialect) -> Handshake {
+        Handshake { bytes: bytes_of(commands), replies, dialect, ..Handshake::default() }
+    }
+
     /// The handshake of RESP2: AUTH if there is a login, and SELECT of a database other than 0. All versions of Redis
     /// understand AUTH without user; with a user, Redis 6.0 or later is needed.
     pub fn resp2(login: Option<Credentials<'_>>, database: u32) -> Handshake {
@@ -121,13 +126,7 @@ impl Handshake {
             codec.encode_command(&[b"SELECT", database.to_string().as_bytes()], &mut out);
             replies += 1;
         }
-        Handshake {
-            bytes: bytes_of(&out),
-            replies,
-            dialect: Dialect::Resp2,
-            tracks: false,
-            script_path: None,
-        }
+        Handshake::of(&out, replies, Dialect::Resp2)
     }
 
     /// The handshake of RESP3: HELLO 3, with the login if there is one, and SELECT of a database other than 0. A
@@ -145,13 +144,7 @@ impl Handshake {
         if database != 0 {
             codec.encode_command(&[b"SELECT", database.to_string().as_bytes()], &mut out);
         }
-        Handshake {
-            bytes: bytes_of(&out),
-            replies: 1 + u32::from(database != 0),
-            dialect: Dialect::Resp3,
-            tracks: false,
-            script_path: None,
-        }
+        Handshake::of(&out, 1 + u32::from(database != 0), Dialect::Resp3)
     }
 
     /// The handshake of memcached's text and meta protocols, for servers with a file of users (`-Y`): a set that
@@ -163,13 +156,7 @@ impl Handshake {
     pub fn text(login: Credentials<'_>) -> Result<Handshake, Refused> {
         let mut out = Outbox::default();
         lines::push_auth(login.user, login.password, &mut out)?;
-        Ok(Handshake {
-            bytes: bytes_of(&out),
-            replies: 1,
-            dialect: Dialect::Text,
-            tracks: false,
-            script_path: None,
-        })
+        Ok(Handshake::of(&out, 1, Dialect::Text))
     }
 
     /// The handshake of memcached's binary protocol, for servers with `-S`: an authentication with SASL's PLAIN (RFC
@@ -180,13 +167,7 @@ impl Handshake {
     pub fn binary(login: Credentials<'_>) -> Result<Handshake, Refused> {
         let mut out = Outbox::default();
         binary::push_auth(login.user, login.password, &mut out)?;
-        Ok(Handshake {
-            bytes: bytes_of(&out),
-            replies: 1,
-            dialect: Dialect::Binary,
-            tracks: false,
-            script_path: None,
-        })
+        Ok(Handshake::of(&out, 1, Dialect::Binary))
     }
 
     /// The handshake of RESP3 with `CLIENT TRACKING ON` behind it, of the keys that the connection reads or of all.
@@ -210,10 +191,12 @@ impl Handshake {
         self
     }
 
-    /// The handshake of RESP with the loading of a script behind it, which was read from the file `path`.
+    /// The handshake of RESP with the loading of a script of this text behind it, which was read from the file `path`.
     #[must_use]
-    pub fn loading_script(mut self, path: &str, load: &[u8]) -> Handshake {
-        self.bytes.extend_from_slice(load);
+    pub fn loading_script(mut self, path: &str, text: &str) -> Handshake {
+        let mut out = Outbox::default();
+        Resp2::new().encode_aside(Aside::LoadScript(text), &mut out);
+        self.bytes.extend_from_slice(&bytes_of(&out));
         self.replies += 1;
         self.script_path = Some(path.into());
         self
@@ -432,19 +415,19 @@ mod tests {
     #[test]
     fn a_script_that_is_not_loaded_is_told_with_its_file() {
         let load = b"*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$6\r\nreturn\r\n";
-        let handshake = Handshake::resp2(None, 1).loading_script("a.lua", load);
+        let handshake = Handshake::resp2(None, 1).loading_script("a.lua", "return");
         assert!(handshake.bytes().ends_with(load));
         let name = b"+OK\r\n$40\r\n0123456789012345678901234567890123456789\r\n";
         assert_eq!(progress(&handshake, name), (Ok(HandshakeProgress::Done), 0));
         let (words, path) = ("ERR Error compiling script", Arc::from("a.lua"));
-        let script = HandshakeRefused::Script(words.to_owned(), ServerError::Other, path);
-        assert!(script.to_string().contains("'a.lua'") && script.to_string().ends_with(words), "{script}");
-        assert_eq!(progress(&handshake, format!("+OK\r\n-{words}\r\n").as_bytes()).0, Err(script));
+        let wrong = HandshakeRefused::Script(words.to_owned(), ServerError::Other, path);
+        assert!(wrong.to_string().contains("'a.lua'") && wrong.to_string().ends_with(words), "{wrong}");
+        assert_eq!(progress(&handshake, format!("+OK\r\n-{words}\r\n").as_bytes()).0, Err(wrong));
         let range = "ERR DB index is out of range";
         let of_database = refused(range, ServerError::Other);
         assert_eq!(progress(&handshake, format!("-{range}\r\n").as_bytes()).0, of_database);
         let full = "ERR max number of clients reached";
-        let alone = Handshake::resp2(None, 0).loading_script("a.lua", load);
+        let alone = Handshake::resp2(None, 0).loading_script("a.lua", "return");
         assert_eq!(progress(&alone, format!("-{full}\r\n").as_bytes()).0, refused(full, ServerError::Other));
     }
 

@@ -109,8 +109,8 @@ pub struct Skimmed {
 pub enum Aside<'a> {
     /// `ASKING` of a cluster, whose reply is `OK`.
     Asking,
-    /// The loading of a script, as it is sent.
-    LoadScript(&'a [u8]),
+    /// The loading of a script of this text, whose reply is its name.
+    LoadScript(&'a str),
 }
 
 /// Encoder of the requests and decoder of the replies of one connection. The state of a codec is what it needs to

@@ -95,8 +95,8 @@ pub struct RequestMaker {
     load_verb: Option<Verb>,
     /// The rows that fill places of commands; `None` without any.
     dataset: Option<DatasetRows>,
-    /// The command that loads the script of commands, as it is sent; `None` without one.
-    script_load: Option<Arc<[u8]>>,
+    /// The text of the script that commands call; `None` without one.
+    script: Option<Arc<str>>,
     /// A server has said that it has no longer the script, which is to be loaded again.
     lost_script: bool,
     /// The wall clock at the run's time 0, in nanoseconds since 1970.
@@ -149,8 +149,8 @@ pub struct RequestInputs<'a> {
     pub load_verb: Option<Verb>,
     /// The rows that fill places of commands; `None` without any.
     pub dataset: Option<DatasetRows>,
-    /// The command that loads the script of commands, as it is sent; `None` without one.
-    pub script_load: Option<Arc<[u8]>>,
+    /// The text of the script that commands call; `None` without one.
+    pub script: Option<Arc<str>>,
     /// The wall clock at the run's time 0, in nanoseconds since 1970.
     pub epoch_ns: Nanos,
     /// The errors after which requests are sent again; `None` where they are not.
@@ -196,7 +196,7 @@ impl<'a> RequestInputs<'a> {
             commands: Arc::default(),
             load_verb: None,
             dataset: None,
-            script_load: None,
+            script: None,
             epoch_ns: 0,
             retries: None,
         }
@@ -233,7 +233,7 @@ impl RequestMaker {
             commands: inputs.commands,
             load_verb: inputs.load_verb,
             dataset: inputs.dataset,
-            script_load: inputs.script_load,
+            script: inputs.script,
             lost_script: false,
             epoch_ns: inputs.epoch_ns,
             retries: inputs.retries,
@@ -267,7 +267,7 @@ impl RequestMaker {
 
     /// Takes in a server's words about an error, which may be that it has no longer the script.
     pub fn note_script(&mut self, words: &[u8]) {
-        self.lost_script |= self.script_load.is_some() && words.starts_with(b"NOSCRIPT ");
+        self.lost_script |= self.script.is_some() && words.starts_with(b"NOSCRIPT ");
     }
 
     /// Whether the server that answered last is to load the script again.
@@ -276,9 +276,9 @@ impl RequestMaker {
         self.lost_script
     }
 
-    /// Takes the command that loads the script again, if a server has lost it.
-    pub fn take_script_load(&mut self) -> Option<&[u8]> {
-        std::mem::take(&mut self.lost_script).then_some(self.script_load.as_deref()).flatten()
+    /// Takes the script that a server is to load again, if it has lost it.
+    pub fn take_lost_script(&mut self) -> Option<&str> {
+        std::mem::take(&mut self.lost_script).then_some(self.script.as_deref()).flatten()
     }
 
     /// The errors after which requests are sent again, to take what was counted.

@@ -66,7 +66,10 @@ impl OurRequests {
         says_hello: bool,
     ) -> OurRequests {
         let sent_again = counters.retry.retries.total() > 0 || !counters.redirects.is_zero();
-        let opened_later = connections.churn.is_some() || connections.reconnected > 0 || connections.lost > 0;
+        let opened_later = connections.churn.is_some()
+            || connections.reconnected > 0
+            || connections.lost > 0
+            || plan.changes.has_stage();
         let is_counted = (plan.servers.len() == 1 || !plan.protocol.is_resp())
             && plan.window().is_none()
             && plan.commands_count_once()
@@ -159,7 +162,7 @@ mod tests {
     use super::*;
     use crate::counts::Counts;
     use crate::evidence::ServerCounts;
-    use pummel_logic::plan::{Mix, Protocol, Stop};
+    use pummel_logic::plan::{Changes, Mix, Part, Protocol, Stop};
     use pummel_logic::protocol::{Fault, Verb};
     use pummel_logic::time::SECOND;
 
@@ -252,6 +255,11 @@ mod tests {
         let text = || plan(Protocol::Text, 1);
         let resp = || plan(Protocol::Resp3, 1);
         let servers = |count: usize, plan: Plan| Plan { servers: vec!["a:1".to_owned(); count], ..plan };
+        let staged = || {
+            let part = Part { connections: Some(1), ..Part::plain("step".to_owned(), 0) };
+            let changes = Changes { parts: vec![part], ..Changes::default() };
+            Plan { changes, ..servers(1, resp()) }
+        };
         let proxied = Plan { server_stats_at: vec!["a:1".to_owned()], ..servers(1, text()) };
         let mut observed = Tally::default();
         observed.counts(Verb::Get).merge(&Counts { completed: 1, keys: 1, ..Counts::default() });
@@ -267,6 +275,8 @@ mod tests {
             (servers(1, resp()), &lost, true, false),
             (servers(1, resp()), &back, true, false),
             (servers(1, resp()), &lost, false, true),
+            (staged(), &steady, true, false),
+            (staged(), &steady, false, true),
         ];
         for (plan, connections, says_hello, is_counted) in table {
             let of_run = |counters: &Counters| {

@@ -1,4 +1,4 @@
-//! The words for commands of the user that read what nothing of the run stored.
+//! The words for what commands of the user found: what a load stored for them, and what was not there.
 
 use pummel_logic::plan::{CommandWithoutData, Plan};
 use pummel_measure::words::{counted, grouped, percent};

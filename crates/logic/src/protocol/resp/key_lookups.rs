@@ -67,7 +67,7 @@ impl KeyLookups {
     ) -> Option<KeyLookups> {
         let is_in = |names: &[&str]| names.contains(&row.name);
         let counted = match row.access {
-            // A command that keeps its answer on the server, or reads settings, looks up none; a script may look up any.
+            // Other commands without an access, such as a script, may look up any key.
             Access::Neither if matches!(row.name, "PUBLISH" | "SPUBLISH" | "WAIT" | "WATCH" | "UNWATCH") => 0,
             Access::Neither => return None,
             _ if is_in(VARIED) || row.calls_others() => return None,

@@ -201,12 +201,15 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
     }
 
     fn encode_aside(&mut self, aside: Aside<'_>, out: &mut Outbox) -> bool {
-        let (bytes, reply) = match aside {
-            Aside::Asking => (ASKING, ExpectedReply::Stored),
-            Aside::LoadScript(bytes) => (bytes, ExpectedReply::Any),
-        };
-        out.push(bytes);
-        self.asked.push_back(reply);
+        match aside {
+            Aside::Asking => {
+                out.push(ASKING);
+                self.asked.push_back(ExpectedReply::Stored);
+            }
+            Aside::LoadScript(script) => {
+                _ = self.encode_command(&[b"SCRIPT", b"LOAD", script.as_bytes()], out)
+            }
+        }
         true
     }
 
