@@ -476,10 +476,10 @@ fn server_stats_are_what_the_server_said_interval_by_interval() {
         let requests: u64 = intervals.iter().filter_map(|one| one["counts"]["requests"].as_u64()).sum();
         assert_eq!(requests, result.count("server/reading/counts/requests"), "{stats}");
         assert_eq!(requests, result.count("server/reading/our_requests"), "no question is counted");
-        let busy: Vec<_> =
-            intervals.iter().filter(|one| one["counts"]["requests"].as_u64() > Some(0)).collect();
-        assert!(busy.iter().all(|one| one["hit_ratio"].as_f64() == Some(1.0)), "{stats}");
-        assert!(busy.iter().any(|one| one["cpu_us_per_request"].as_f64() > Some(0.0)), "{stats}");
+        // The last interval may have stores alone, and so no share of hits.
+        let ratios: Vec<f64> = intervals.iter().filter_map(|one| one["hit_ratio"].as_f64()).collect();
+        assert!(!ratios.is_empty() && ratios.iter().all(|ratio| *ratio == 1.0), "{stats}");
+        assert!(intervals.iter().any(|one| one["cpu_us_per_request"].as_f64() > Some(0.0)), "{stats}");
     }
 }
 
