@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Script;
+use super::absent::is_default;
 use crate::protocol::Verb;
 use crate::protocol::resp::reply_shape::ReplyShape;
 use crate::protocol::resp::template::{Template, TemplateError};
@@ -20,6 +21,9 @@ pub struct Command {
     /// The shape that its replies are to have; absent: what is known of the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<ReplyShape>,
+    /// Whether the command is sent in the inline form of the protocol, its words between blanks, in place of an array.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub inline: bool,
 }
 
 /// Longest name of a command, in bytes.
@@ -35,7 +39,7 @@ impl Command {
             .map(|letter| if is_of_name(&letter) || letter == '_' { letter } else { '-' })
             .take(NAME_MAX_BYTES)
             .collect();
-        Command { name, template: template.to_owned(), expect: None }
+        Command { name, template: template.to_owned(), expect: None, inline: false }
     }
 
     /// Whether a text can be the name of a command.
@@ -49,7 +53,10 @@ impl Command {
 
     /// The template of the command, whose replies have the shape that the command expects.
     pub(super) fn template(&self, script: Option<&Script>) -> Result<Template, TemplateError> {
-        let template = template_of(&self.template, script)?;
+        let template = match self.inline {
+            true => Template::parse_inline(&self.template)?,
+            false => template_of(&self.template, script)?,
+        };
         Ok(match self.expect {
             Some(shape) => template.expecting(shape),
             None => template,

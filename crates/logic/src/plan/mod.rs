@@ -54,7 +54,7 @@ pub use self::changes::{
     Burst, BurstSources, BurstStates, Changes, Day, PARTS_MAX, POINTS_MAX, Part, RatePoint, RateShape, Sine,
 };
 pub use self::cluster::{ClusterOptions, ReadFrom, Rewrite};
-pub use self::command::{Command, LoadCommand};
+pub use self::command::{Command, LoadCommand, NAME_MAX_BYTES as COMMAND_NAME_MAX_BYTES};
 pub use self::data::{Data, KeyStyle, Style, VALUE_CLASSES_MAX, ValueClass, ValueStyle};
 pub use self::dataset::{Dataset, DatasetForm, DatasetOrder};
 pub use self::event::{EVENTS_MAX, Event, EventKind, FlashCrowd, HotKey, LOST_MAX, RankRange};

@@ -181,6 +181,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("phases[].work.mix.in_turns", "--mix-order", Form::Turns),
     option("commands", "--command", Form::Commands),
     option("commands[].expect", "--command-expect", Form::Plain),
+    field("commands[].inline", "commands in the inline form", Form::Plain),
     option("load_command", "--load-command", Form::Given),
     option("load_command.template", "--load-command", Form::Plain),
     option("load_command.per_record", "--load-per-record", Form::Plain),

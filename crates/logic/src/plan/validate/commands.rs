@@ -7,7 +7,7 @@ use super::retry::sent_again_fits;
 use crate::cluster::slot_of;
 use crate::plan::command::NAME_MAX_BYTES;
 use crate::plan::{Command, Dataset, LoadCommand, Phase, Plan, Route, SCRIPT_MAX_BYTES, Work};
-use crate::protocol::resp::template::Template;
+use crate::protocol::resp::template::{Template, TemplateError};
 use crate::protocol::{COMMANDS_MAX, Verb};
 use crate::time::{MILLISECOND, typed_time};
 
@@ -72,7 +72,8 @@ fn name(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid> {
 
 fn template(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid> {
     let (path, text) = (Field::CommandTemplate.of(place), &command.template);
-    let template = parsed(path, text)?;
+    let read = if command.inline { Template::parse_inline } else { Template::parse };
+    let template = parsed(path, text, read)?;
     let is_asked = |verb| plan.mixes().any(|(_, mix)| mix.any_op(|asked| Some(asked) == verb));
     let expected = format!("it is accepted only with {} in --mix", command.name);
     refuse_if(!is_asked(Verb::of_command(place)), path, text, expected)?;
@@ -106,7 +107,7 @@ fn template(plan: &Plan, place: usize, command: &Command) -> Result<(), Invalid>
 /// Refuses a command that the load cannot store with.
 fn load_command(plan: &Plan, load: &LoadCommand) -> Result<(), Invalid> {
     let (path, text) = (Field::LoadCommand, &load.template);
-    let template = parsed(path, text)?;
+    let template = parsed(path, text, Template::parse)?;
     let expected =
         "expected a command that stores whatever the server holds, such as 'RPUSH __key__ __value__'";
     refuse_if(template.reads() || template.tells() || template.waits_ns().is_some(), path, text, expected)?;
@@ -162,9 +163,13 @@ fn script(plan: &Plan) -> Result<(), Invalid> {
     sent_again_fits(plan, |is_so, expected| refuse_if(is_so, field, path, expected))
 }
 
-fn parsed(path: impl Into<FieldPath>, text: &str) -> Result<Template, Invalid> {
+fn parsed(
+    path: impl Into<FieldPath>,
+    text: &str,
+    read: fn(&str) -> Result<Template, TemplateError>,
+) -> Result<Template, Invalid> {
     let path = path.into();
-    let template = Template::parse(text).or_else(|error| {
+    let template = read(text).or_else(|error| {
         let expected = format!("{error}; a command such as 'ZADD __key__ __number__ __value__' is accepted");
         refuse(path, text, expected)
     })?;

@@ -34,8 +34,8 @@ pub(super) enum Fill {
     Key(u64),
     /// The number of a record, the request's own one or the draw of this number, with at least so many digits.
     Number(u64, usize),
-    /// One of some integers.
-    Integer(Integers),
+    /// One of some integers, with at least so many digits.
+    Integer(Integers, usize),
     /// Bytes of a length from this distribution.
     Bytes(Dist),
     /// The number of the client.
@@ -84,7 +84,7 @@ impl Fill {
         match self {
             Fill::Key(draw) => Wanted::Key(*draw),
             Fill::Number(draw, _) => Wanted::Number(*draw),
-            Fill::Integer(_) => Wanted::Bits,
+            Fill::Integer(..) => Wanted::Bits,
             Fill::Bytes(_) => Wanted::Bytes,
             Fill::Client => Wanted::Client,
             Fill::Sequence => Wanted::Sequence,
@@ -220,8 +220,8 @@ impl Places {
 
     /// The part of a place for integers, whose name behind `int` is empty or begins with a dot.
     fn integers(&mut self, word: &str, name: &str, given: Option<&str>) -> Result<Part, PlaceError> {
-        const EXPECTED: &str =
-            "integers such as __int:1-99__, or a distribution such as __int:normal:50,10__";
+        const EXPECTED: &str = "integers such as __int:1-99__, __int:000-999__ with three digits each, or a distribution such as \
+                                __int:normal:50,10__";
         const SAME: &str =
             "one range for each name: later places of a name repeat it or have none, such as __int.a__";
         let is_name = |name: &str| {
@@ -235,8 +235,8 @@ impl Places {
             given.map(|given| integers_of(given).ok_or(PlaceError::Wrong(word.to_owned(), EXPECTED)));
         match (known, integers.transpose()?) {
             (None, None) => Err(PlaceError::Wrong(word.to_owned(), EXPECTED)),
-            (None, Some(integers)) => {
-                self.fills.push(Fill::Integer(integers));
+            (None, Some((integers, digits))) => {
+                self.fills.push(Fill::Integer(integers, digits));
                 let at = self.fills.len() - 1;
                 if !name.is_empty() {
                     self.named.push((name.to_owned(), at));
@@ -244,7 +244,8 @@ impl Places {
                 Ok(Part::Fill(at))
             }
             (Some(at), integers) => {
-                match integers.is_none_or(|integers| self.fills[at] == Fill::Integer(integers)) {
+                let is_same = |(integers, digits)| self.fills[at] == Fill::Integer(integers, digits);
+                match integers.is_none_or(is_same) {
                     true => Ok(Part::Fill(at)),
                     false => Err(PlaceError::Wrong(word.to_owned(), SAME)),
                 }
@@ -263,6 +264,23 @@ impl Places {
     }
 }
 
+/// The text that stands for this one in a template's word: a backslash in front of whatever looks like a place.
+pub fn literal(text: &str) -> String {
+    let (mut escaped, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(first) = rest.chars().next() {
+        let len = match place_at(rest.as_bytes()) {
+            Some(place) => {
+                escaped.push('\\');
+                place.len()
+            }
+            None => first.len_utf8(),
+        };
+        escaped.push_str(&rest[..len]);
+        rest = &rest[len..];
+    }
+    escaped
+}
+
 /// The number of a draw of records from what follows a name: nothing is the request's own record, 2 to 9 are others.
 fn draw_of(behind: &str) -> Option<u64> {
     match behind.as_bytes() {
@@ -272,15 +290,18 @@ fn draw_of(behind: &str) -> Option<u64> {
     }
 }
 
-/// The integers of `LO-HI` or of a distribution.
-fn integers_of(text: &str) -> Option<Integers> {
+/// The integers of `LO-HI` or of a distribution, and their least number of digits: that of LO where LO begins with a zero.
+fn integers_of(text: &str) -> Option<(Integers, usize)> {
     let range = text.get(1..).and_then(|behind| behind.find('-')).and_then(|at| {
         let (low, high) = (&text[..at + 1], &text[at + 2..]);
-        Some((low.parse::<i64>().ok()?, high.parse::<i64>().ok()?))
+        let digits = if low.starts_with('0') { low.len() } else { 1 };
+        Some((low.parse::<i64>().ok()?, high.parse::<i64>().ok()?, digits))
     });
     match range {
-        Some((low, high)) => (low <= high).then_some(Integers::Range(low, high)),
-        None => text.parse().ok().map(Integers::Drawn),
+        Some((low, high, digits)) => {
+            (low <= high && digits <= DIGITS_MAX).then_some((Integers::Range(low, high), digits))
+        }
+        None => text.parse().ok().map(|dist| (Integers::Drawn(dist), 1)),
     }
 }
 
@@ -305,12 +326,14 @@ mod tests {
         assert_eq!(fill("__number:12__"), Fill::Number(0, 12));
         assert_eq!(fill("__number3__"), Fill::Number(2, 1));
         assert_eq!(fill("__number3:4__"), Fill::Number(2, 4));
-        assert_eq!(fill("__int:-5-9__"), Fill::Integer(Integers::Range(-5, 9)));
-        assert_eq!(fill("__int:-9--5__"), Fill::Integer(Integers::Range(-9, -5)));
+        assert_eq!(fill("__int:-5-9__"), Fill::Integer(Integers::Range(-5, 9), 1));
+        assert_eq!(fill("__int:-9--5__"), Fill::Integer(Integers::Range(-9, -5), 1));
         assert_eq!(
             fill("__int:normal:50,10__"),
-            Fill::Integer(Integers::Drawn(Dist::Normal { mean: 50.0, sd: 10.0 }))
+            Fill::Integer(Integers::Drawn(Dist::Normal { mean: 50.0, sd: 10.0 }), 1)
         );
+        assert_eq!(fill("__int:000-999__"), Fill::Integer(Integers::Range(0, 999), 3));
+        assert_eq!(fill("__int:012-99__"), Fill::Integer(Integers::Range(12, 99), 3));
         assert_eq!(
             parts("__value:uniform:1,9__,__value:5__"),
             Ok((
@@ -372,6 +395,7 @@ mod tests {
             "__int__",
             "__int:9-1__",
             "__int:x__",
+            "__int:000000000000000000000-9__",
             "__number:0__",
             "__field__",
             "__field:__",
@@ -391,6 +415,25 @@ mod tests {
             (r"\x", r"\x"),
         ] {
             assert_eq!(parts(word), Ok((vec![Part::Text(text.as_bytes().to_vec())], vec![])), "{word}");
+        }
+    }
+
+    #[test]
+    fn text_that_looks_like_a_place_is_itself_behind_a_backslash() {
+        for text in [
+            "",
+            "a",
+            "__key__",
+            "__key____value__",
+            r"\__key__",
+            r"\\__a__",
+            "____a__",
+            "__",
+            "é__ä__b__",
+            "__a__b__c__",
+        ] {
+            let written = vec![Part::Text(text.as_bytes().to_vec())];
+            assert_eq!(parts(&literal(text)).map(|(parts, _)| parts), Ok(written), "{text}");
         }
     }
 

@@ -6,10 +6,11 @@ use super::asked::LookedUp;
 use super::command_table::{Access, CommandRow, Tells, Wait};
 use super::encode::{push_bulk, push_bulk_number};
 use super::key_lookups::{KeyLookups, Told};
-pub use super::places::Wanted;
 use super::places::{Fill, Part, PlaceError, Places};
+pub use super::places::{Wanted, literal};
 use super::reply_shape::ReplyShape;
 use super::sequence::{self, Role, SEQUENCE_MAX, Sequence, SequenceCommand, TransactionFault};
+pub use super::words::quoted;
 use super::words::{self, Word, WordsError};
 use crate::connection::outbox::Outbox;
 use crate::dist::Dist;
@@ -150,6 +151,8 @@ pub enum TemplateError {
     TooMany(usize),
     /// The commands of a transaction do not fit each other.
     Transaction(TransactionFault),
+    /// The command cannot be sent in the inline form.
+    Inline,
 }
 
 impl fmt::Display for TemplateError {
@@ -180,6 +183,9 @@ impl fmt::Display for TemplateError {
                 write!(to, "a sequence has at most {SEQUENCE_MAX} commands, and this one {count}")
             }
             TemplateError::Transaction(fault) => to.write_str(&fault.words()),
+            TemplateError::Inline => to.write_str(
+                "a command in the inline form is one command of words without places, blanks and quotes",
+            ),
         }
     }
 }
@@ -287,6 +293,26 @@ impl Template {
                 Some(Sequence { commands: commands.into_iter().zip(parts).zip(roles).map(of).collect() });
         }
         Ok(template)
+    }
+
+    /// Reads a command that is sent in the inline form of the protocol: its words between blanks, up to the end of a line, in place of
+    /// an array ("Inline commands" in Redis' specification of RESP).
+    ///
+    /// # Errors
+    /// Returns [`TemplateError::Inline`] for a sequence and for words that the form cannot carry, and otherwise what
+    /// [`Template::parse`] returns.
+    pub fn parse_inline(text: &str) -> Result<Template, TemplateError> {
+        let template = Template::parse(text)?;
+        let words = words::split(text.as_bytes()).unwrap_or_default();
+        let is_fixed = matches!(&template.pieces[..], [pieces] if matches!(pieces[..], [Piece::Fixed(_)]));
+        let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'".contains(byte);
+        let are_plain = words.iter().all(|word| !word.bytes.is_empty() && word.bytes.iter().all(is_plain));
+        if !is_fixed || !are_plain {
+            return Err(TemplateError::Inline);
+        }
+        let mut line = words.iter().map(|word| &word.bytes[..]).collect::<Vec<_>>().join(&b' ');
+        line.extend(b"\r\n");
+        Ok(Template { pieces: vec![vec![Piece::Fixed(line)]], ..template })
     }
 
     /// The commands, where there are several.
@@ -421,7 +447,7 @@ impl Template {
     pub fn write_fill(&self, place: usize, found: u64, out: &mut Vec<u8>) {
         use std::io::Write;
         let written = match &self.fills[place] {
-            Fill::Integer(integers) => write!(out, "{}", integers.of(found)),
+            Fill::Integer(integers, digits) => write!(out, "{:0digits$}", integers.of(found)),
             Fill::Number(_, digits) => write!(out, "{found:0digits$}"),
             Fill::Client | Fill::Sequence | Fill::NowMs => write!(out, "{found}"),
             Fill::Key(_) | Fill::Bytes(_) | Fill::Field(..) => {
@@ -698,6 +724,23 @@ mod tests {
         ] {
             assert_eq!(written(text).as_deref(), Ok(wire), "{text}");
         }
+    }
+
+    #[test]
+    fn a_command_in_the_inline_form_is_a_line() {
+        let inline = |text: &str| {
+            let mut out = Outbox::default();
+            Template::parse_inline(text)?.push(0, &Op::new(Verb::Command, b"key"), &mut out);
+            Ok(String::from_utf8(sent(&out)).expect("these tests write ASCII"))
+        };
+        assert_eq!(inline("PING"), Ok("PING\r\n".to_owned()));
+        assert_eq!(inline(" SET  k v "), Ok("SET k v\r\n".to_owned()));
+        for text in
+            ["GET __key__", "SET k 'a b'", "SET k ''", r#"SET k "\x01""#, "SET k 'a\"'", "PING ; PING"]
+        {
+            assert_eq!(inline(text), Err(TemplateError::Inline), "{text}");
+        }
+        assert_eq!(inline("MONITOR"), Template::parse("MONITOR").map(|_| String::new()));
     }
 
     #[test]

@@ -53,6 +53,28 @@ pub(super) fn split(mut text: &[u8]) -> Result<Vec<Word>, WordsError> {
     }
 }
 
+/// The text from which [`split`] reads this word: the word itself, in double quotes where it needs them.
+pub fn quoted(word: &str) -> String {
+    let needs = |letter: char| letter.is_whitespace() || letter.is_control() || "\"'".contains(letter);
+    // A `;` or `;;` alone separates commands.
+    if !word.is_empty() && !word.contains(needs) && !word.bytes().all(|byte| byte == b';') {
+        return word.to_owned();
+    }
+    let mut text = String::from('"');
+    for letter in word.chars() {
+        match letter {
+            '"' | '\\' => text.extend(['\\', letter]),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            letter if letter.is_ascii_control() => text.push_str(&format!("\\x{:02x}", letter as u32)),
+            letter => text.push(letter),
+        }
+    }
+    text.push('"');
+    text
+}
+
 /// Reads up to the closing quote, and returns what follows it. In double quotes `\n`, `\r`, `\t`, `\a`, `\b` and `\xHH` stand for
 /// a byte and any other character after a backslash for itself; in single quotes only `\'` does.
 fn unquote<'a>(quote: u8, mut text: &'a [u8], word: &mut Vec<u8>) -> Result<&'a [u8], WordsError> {
@@ -90,6 +112,33 @@ fn hex(digit: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_is_read_from_its_quoted_text() {
+        let all: String = ('\0'..='\u{ff}').collect();
+        for word in [
+            "a",
+            "",
+            "a b",
+            ";",
+            ";;",
+            "a;b",
+            r"a\b",
+            r"a \b",
+            "\"",
+            "'",
+            "a'b\"c",
+            "\n",
+            "é x",
+            r"\__key__",
+            &all,
+        ] {
+            let read = split(format!("x {} y", quoted(word)).as_bytes()).expect("it is quoted");
+            assert_eq!(read.len(), 3, "{word:?}");
+            assert_eq!(String::from_utf8_lossy(&read[1].bytes), word);
+            assert!(!read[1].is_mark(";") && !read[1].is_mark(";;"), "{word:?}");
+        }
+    }
 
     #[test]
     fn quotes_are_those_of_redis_command_line() {
