@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pummel_logic::plan::Plan;
+use pummel_logic::secrets::Secret;
 
 use crate::exit_status::Exit;
 use crate::getopt::Choice;
@@ -64,10 +65,24 @@ pub enum Request {
     },
     /// One run.
     Run(Box<dyn OneRun>),
+    /// Runs one after the other, each with a report of its own.
+    InTurn(RunsInTurn),
     /// Runs in the manner of mutilate: one, a search or a scan, with agents or without.
     Runs(Box<mutilate::Runs>),
     /// An agent in the manner of mutilate.
     Agent(mutilate::AgentOptions),
+}
+
+/// Runs that are made one after the other, up to the first that fails.
+pub struct RunsInTurn {
+    /// Texts before the first run.
+    pub before: Vec<Text>,
+    /// The runs.
+    pub runs: Vec<Box<dyn OneRun>>,
+    /// Whether the runs begin anew behind the last, until the user ends them.
+    pub repeats: bool,
+    /// A text behind the last run.
+    pub after: Option<Text>,
 }
 
 /// A text with its line ends, and the stream that it is printed to.
@@ -86,6 +101,11 @@ pub trait OneRun {
 
     /// The file of the log; `None` where it goes to standard error.
     fn log(&self) -> Option<&Path> {
+        None
+    }
+
+    /// The password of the plan's login, where the command line has it.
+    fn password(&self) -> Option<Secret> {
         None
     }
 

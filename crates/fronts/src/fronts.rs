@@ -4,10 +4,11 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::front::Front;
-use crate::{mcperf, memaslap, mutilate};
+use crate::{mcperf, memaslap, mutilate, redis_benchmark};
 
 /// The command lines of other tools, in the order of the help.
-pub const FRONTS: [Front; 3] = [mcperf::front::FRONT, memaslap::front::FRONT, mutilate::front::FRONT];
+pub const FRONTS: [Front; 4] =
+    [mcperf::front::FRONT, memaslap::front::FRONT, mutilate::front::FRONT, redis_benchmark::front::FRONT];
 
 /// The front that a command line is of, by the name of the program or by its subcommand, with the program as errors name it and
 /// the words behind it; `None` for pummel's own.
@@ -18,8 +19,8 @@ pub fn front_of<W: AsRef<OsStr>>(words: &[W]) -> Option<(&'static Front, String,
     if let Some(front) = file_name(program).and_then(|name| of_name(&name)) {
         return Some((front, program.as_ref().to_string_lossy().into_owned(), &words[1..]));
     }
-    let front = of_name(words.get(1)?.as_ref().to_str()?)?;
-    Some((front, front.name.to_owned(), &words[2..]))
+    let typed = words.get(1)?.as_ref().to_str()?;
+    Some((of_name(typed)?, typed.to_owned(), &words[2..]))
 }
 
 #[cfg(test)]
@@ -34,9 +35,10 @@ mod tests {
         };
         let found = |name, program: &str, rest: &str| Some((name, program.to_owned(), rest.to_owned()));
         assert_eq!(named("/usr/bin/memcaslap -s a"), found("memaslap", "/usr/bin/memcaslap", "-s a"));
-        assert_eq!(named("pummel memcaslap -s a"), found("memaslap", "memaslap", "-s a"));
+        assert_eq!(named("pummel memcaslap -s a"), found("memaslap", "memcaslap", "-s a"));
         assert_eq!(named("./mcperf"), found("mcperf", "./mcperf", ""));
         assert_eq!(named("pummel mutilate -s a"), found("mutilate", "mutilate", "-s a"));
+        assert_eq!(named("pummel valkey-benchmark -q"), found("redis-benchmark", "valkey-benchmark", "-q"));
         assert_eq!(named("pummel run mcperf"), None);
         assert_eq!(named("pummel"), None);
     }

@@ -5,7 +5,7 @@ use std::{fs, io};
 
 use pummel_engine::{clock, sys};
 use pummel_fronts::exit_status::Exit;
-use pummel_fronts::front::{Front, Machine, OneRun, Request, Text};
+use pummel_fronts::front::{Front, Machine, OneRun, Request, RunsInTurn, Text};
 use pummel_fronts::job::FrontInputs;
 use pummel_logic::plan::{Plan, memory};
 
@@ -27,6 +27,7 @@ pub fn follow(front: &Front, program: &str, words: &[OsString], inputs: &FrontIn
             texts.into_iter().fold(exit, |exit, text| put(front, text).unwrap_or(exit))
         }
         Request::Run(run) => one_run(front, run.as_ref()),
+        Request::InTurn(runs) => in_turn(front, runs),
         Request::Runs(runs) => mutilate::follow_runs(&runs, started),
         #[cfg(feature = "agents")]
         Request::Agent(asked) => mutilate_agent::agent(&asked, &cpus),
@@ -53,8 +54,28 @@ fn one_run(front: &Front, run: &dyn OneRun) -> Exit {
         return failed(front, &words);
     }
     let files = FrontFiles { log: run.log().map(ToOwned::to_owned), samples: None };
-    let extras = Extras { files, ..Extras::default() };
+    let extras = Extras { files, password: run.password(), ..Extras::default() };
     drive(run.job(), &extras, run.style(sys::first_signal).as_mut())
+}
+
+/// Makes runs one after the other, up to the first that is not complete.
+fn in_turn(front: &Front, asked: RunsInTurn) -> Exit {
+    let RunsInTurn { before, runs, repeats, after } = asked;
+    if let Some(exit) = before.into_iter().find_map(|text| put(front, text)) {
+        return exit;
+    }
+    loop {
+        for run in &runs {
+            match one_run(front, run.as_ref()) {
+                Exit::Complete => {}
+                exit => return exit,
+            }
+        }
+        if !repeats || runs.is_empty() {
+            break;
+        }
+    }
+    after.and_then(|text| put(front, text)).unwrap_or(Exit::Complete)
 }
 
 /// Prints a text; a reader that has read enough is no error. Returns the exit status where it cannot be printed.

@@ -183,6 +183,10 @@ fn runs(words: &[OsString], inputs: &FrontInputs) -> Result<Job, clap::Error> {
 fn job_of(front: &Front, words: &[OsString], inputs: &FrontInputs) -> Result<Job, clap::Error> {
     match request(front, front.name, words, inputs, &sys::allowed_cpus().unwrap_or_default()) {
         Request::Run(run) => Ok(run.job().clone()),
+        Request::InTurn(asked) => match asked.runs.first() {
+            Some(run) => Ok(run.job().clone()),
+            None => Err(no_run("-t").into()),
+        },
         Request::Runs(runs) => Ok(runs.job),
         Request::Agent(_) => Err(no_run("--agentmode").into()),
         Request::Text(option, _) => Err(no_run(option).into()),

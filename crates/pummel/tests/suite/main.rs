@@ -41,6 +41,7 @@ mod placement;
 mod promises;
 mod protocol_auto;
 mod real;
+mod redis_benchmark;
 mod retries;
 mod route;
 mod samples;

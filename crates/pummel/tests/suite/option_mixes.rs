@@ -1,4 +1,4 @@
-//! Random mixes of the options of mutilate, memaslap and mcperf, against real servers, a server that misbehaves, and none.
+//! Random mixes of the options of mutilate, memaslap, mcperf and redis-benchmark, against real servers, a server that misbehaves, and none.
 //!
 //! Each mix ends by itself, does not panic, prints a report with all of its lines or says why there is none, prints no
 //! number that is none, and ends with a status that fits what it printed. A mix that does not is printed with its number:
@@ -37,16 +37,18 @@ enum Front {
     Mutilate,
     Memaslap,
     Mcperf,
+    RedisBenchmark,
 }
 
 impl Front {
-    const ALL: [Front; 3] = [Front::Mutilate, Front::Memaslap, Front::Mcperf];
+    const ALL: [Front; 4] = [Front::Mutilate, Front::Memaslap, Front::Mcperf, Front::RedisBenchmark];
 
     fn name(self) -> &'static str {
         match self {
             Front::Mutilate => "mutilate",
             Front::Memaslap => "memaslap",
             Front::Mcperf => "mcperf",
+            Front::RedisBenchmark => "redis-benchmark",
         }
     }
 }
@@ -198,6 +200,50 @@ const MUTILATE: &[Choice] = &[
     flag(2, &["-h", "--version", "--unknown", "word"]),
 ];
 
+const REDIS_BENCHMARK: &[Choice] = &[
+    with(70, &["-n"], &["1", "7", "100", "1000", "0", "-5", "10k", "x"]),
+    with(50, &["-c"], &["1", "2", "9", "50", "0", "-1"]),
+    with(30, &["-d"], &["1", "3", "100", "5000", "0", "-1", "70000"]),
+    with(40, &["-r"], &["1", "10", "100000", "0", "x", "-1"]),
+    with(40, &["-P"], &["1", "4", "16", "1000", "0", "-1"]),
+    with(25, &["--threads"], &["0", "1", "2", "4", "600", "-1"]),
+    with(15, &["-k"], &["1", "0"]),
+    with(60, &["-t"], &["get", "set,get", "ping", "lrange_100", "mset", "xadd", "mget", "none", ""]),
+    flag(15, &["-3"]),
+    with(10, &["--dbnum"], &["0", "3", "99", "-1"]),
+    flag(10, &["--enable-tracking"]),
+    with(5, &["-a"], &["secret", ""]),
+    with(5, &["--user"], &["me"]),
+    flag(25, &["-q"]),
+    flag(20, &["--csv"]),
+    with(10, &["--precision"], &["0", "3", "9"]),
+    with(10, &["--seed"], &["1", "0", "x"]),
+    with(10, &["--rps"], &["1000", "50000", "0", "-1"]),
+    with(10, &["--warmup"], &["0", "1", "-1"]),
+    with(10, &["--duration"], &["1", "0", "x"]),
+    flag(5, &["-e", "--cluster", "--sequential", "--tls"]),
+    with(10, &["--json"], &["result.json", "-", "none/result.json"]),
+    with(10, &["--hdr"], &["result.hdr"]),
+    with(10, &["--timeout"], &["5", "1", "0", "nan"]),
+    with(10, &["--backend"], &["epoll", "auto", "uring", "sun"]),
+    with(10, &["--clock"], &["kernel", "user", "sun"]),
+    flag(5, &["--no-evidence", "--anonymous"]),
+    flag(2, &["--help", "--version", "--unknown", "-c50"]),
+];
+
+/// Commands that may stand behind the options of redis-benchmark.
+const REDIS_COMMANDS: &[&str] = &[
+    "PING",
+    "GET __rand_int__",
+    "lpush list __rand_int__ a__rand_int__b",
+    "SET k __data__",
+    "nosuchcommand a b",
+    "EVAL return(1) 0",
+    "SUBSCRIBE a",
+    "GET",
+    "BLPOP none 1",
+];
+
 /// The files that options may name.
 const FILES: &[(&str, &str)] = &[
     ("good.cnf", "key\n16 40 0.7\n41 250 0.3\nvalue\n1 100 1\ncmd\n0 0.3\n1 0.7\n"),
@@ -231,7 +277,7 @@ impl Draws {
     }
 
     /// An option, as one word or two.
-    fn option(&mut self, choice: &Choice) -> Vec<String> {
+    fn option(&mut self, front: Front, choice: &Choice) -> Vec<String> {
         let form = self.one_of(choice.forms);
         if choice.values.is_empty() {
             return vec![form.to_owned()];
@@ -241,6 +287,8 @@ impl Draws {
             (self.one_of(choice.values), self.one_of(&choice.values[..choice.values.len().div_ceil(2)]));
         let value = if self.below(3) == 0 { one } else { other };
         match (form.starts_with("--"), self.below(2)) {
+            // redis-benchmark reads whole words.
+            _ if front == Front::RedisBenchmark => vec![form.to_owned(), value.to_owned()],
             (true, 0) => vec![format!("{form}={value}")],
             (false, 0) if !value.is_empty() => vec![format!("{form}{value}")],
             _ => vec![form.to_owned(), value.to_owned()],
@@ -257,6 +305,8 @@ struct Servers {
     erring: Serve,
     closing: Serve,
     garbling: Serve,
+    erring_resp: Serve,
+    closing_resp: Serve,
     redis: Redis,
     nobody: Nobody,
 }
@@ -270,6 +320,8 @@ impl Servers {
             erring: Serve::start("--fault error-every=5"),
             closing: Serve::start("--fault close-after=50"),
             garbling: Serve::start("--fault garbage-after=200"),
+            erring_resp: Serve::start("--protocol resp --fault error-every=5"),
+            closing_resp: Serve::start("--protocol resp --fault close-after=50"),
             redis: Redis::start(&[]),
             nobody: Nobody::new(),
         }
@@ -297,11 +349,12 @@ fn words(front: Front, number: u64, servers: &Servers) -> Vec<String> {
         Front::Mutilate => MUTILATE,
         Front::Memaslap => MEMASLAP,
         Front::Mcperf => MCPERF,
+        Front::RedisBenchmark => REDIS_BENCHMARK,
     };
     let mut options: Vec<Vec<String>> = Vec::new();
     for choice in table {
         if draws.below(100) < choice.percent {
-            options.push(draws.option(choice));
+            options.push(draws.option(front, choice));
         }
     }
     let has = |options: &[Vec<String>], names: &[&str]| {
@@ -332,6 +385,27 @@ fn words(front: Front, number: u64, servers: &Servers) -> Vec<String> {
             let (host, port) = server.rsplit_once(':').expect("an address");
             options.push(vec!["-s".to_owned(), host.to_owned()]);
             options.push(vec![format!("--port={port}")]);
+        }
+        Front::RedisBenchmark => {
+            let socket = || vec!["-s".to_owned(), servers.redis.name()];
+            let at_port = |server: &str| {
+                let (_, port) = server.rsplit_once(':').expect("an address");
+                vec!["-p".to_owned(), port.to_owned()]
+            };
+            options.push(match draws.below(8) {
+                0 => at_port(&servers.erring_resp.name),
+                1 => at_port(&servers.closing_resp.name),
+                2 => at_port(&servers.nobody.address.to_string()),
+                // It does not speak RESP.
+                3 => at_port(&server),
+                _ => socket(),
+            });
+            if !has(&options, &["-n", "--duration"]) {
+                options.push(vec!["-n".to_owned(), "300".to_owned()]);
+            }
+            if draws.below(3) == 0 {
+                options.push(draws.one_of(REDIS_COMMANDS).split(' ').map(str::to_owned).collect());
+            }
         }
     }
     options.concat()
@@ -398,6 +472,17 @@ fn report_of<'a>(front: Front, words: &[String], outcome: &'a Outcome) -> (&'a s
             errors,
             &["Total: connections ", "\nErrors: total ", "\nErrors: fd-unavail ", "\nCPU time [s]: "],
         ),
+        Front::RedisBenchmark if has("--csv") => (text, &["\"test\",\"rps\","]),
+        Front::RedisBenchmark if has("-q") => (text, &[" requests per second, p50="]),
+        Front::RedisBenchmark => (
+            text,
+            &[
+                " requests completed in ",
+                " parallel clients\n",
+                "\nLatency by percentile",
+                "\nSummary:\n  throughput",
+            ],
+        ),
         Front::Mutilate if has("--loadonly") => (text, &[]),
         Front::Mutilate if has("--scan") || has("--search") => (text, &["#type "]),
         Front::Mutilate => (text, &["#type ", "\nTotal QPS = ", "\nMisses = ", "\nRX ", "\nTX "]),
@@ -407,8 +492,11 @@ fn report_of<'a>(front: Front, words: &[String], outcome: &'a Outcome) -> (&'a s
 /// Whether a mix asks for something else than a run and its report on the usual stream.
 fn has_no_report(front: Front, words: &[String]) -> bool {
     // To mutilate, -V is the length of values.
-    let help: &[&str] =
-        if front == Front::Mutilate { &["-h", "--version"] } else { &["-h", "-V", "--version"] };
+    let help: &[&str] = match front {
+        Front::Mutilate => &["-h", "--version"],
+        Front::RedisBenchmark => &["--help", "--version", "none", "", "--unknown", "-c50"],
+        Front::Memaslap | Front::Mcperf => &["-h", "-V", "--version"],
+    };
     let takes_stdout = words.iter().any(|word| word == "-" || word.ends_with("=-"));
     words.iter().any(|word| help.contains(&word.as_str())) || takes_stdout && front != Front::Mcperf
 }
@@ -436,7 +524,9 @@ fn judge(front: Front, words: &[String], outcome: &Outcome) -> Result<bool, Stri
     if (status == 0 || found > 0) && found < lines.len() {
         return Err(format!("status {status}, and {found} of the {} lines of a report", lines.len()));
     }
-    if status != 0 && errors.trim().is_empty() {
+    // redis-benchmark prints its usage to standard output.
+    let is_said = !errors.trim().is_empty() || text.starts_with("Invalid option ");
+    if status != 0 && !is_said {
         return Err(format!("status {status} without a word on standard error"));
     }
     Ok(found > 0)
@@ -479,7 +569,7 @@ fn tried(front: Front, number: u64, servers: &Servers) -> Result<bool, String> {
 fn asked_for() -> Vec<(Front, u64)> {
     if let Ok(one) = std::env::var("PUMMEL_OPTION_MIX") {
         let (name, number) = one.split_once(':').expect("PUMMEL_OPTION_MIX is FRONT:NUMBER");
-        let front = Front::ALL.into_iter().find(|front| front.name() == name).expect("FRONT is one of three");
+        let front = Front::ALL.into_iter().find(|front| front.name() == name).expect("FRONT is one of four");
         return vec![(front, number.parse().expect("NUMBER is a number"))];
     }
     let count = std::env::var("PUMMEL_OPTION_MIXES");

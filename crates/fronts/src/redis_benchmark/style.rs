@@ -1,0 +1,220 @@
+//! The words of redis-benchmark's command line about a test: its progress, its report, and what ends the tests.
+
+use std::borrow::Cow;
+
+use pummel_logic::plan::Plan;
+use pummel_logic::time::{MILLISECOND, Nanos, seconds};
+use pummel_measure::evidence::Evidence;
+use pummel_measure::interval::Interval;
+use pummel_measure::measurement::{Measurement, Status};
+use pummel_measure::reason::{Reason, Why};
+use pummel_measure::recorder::Span;
+use pummel_report::visible;
+use pummel_report::words::reason;
+
+use crate::exit_status::Exit;
+use crate::redis_benchmark::report::{self, CSV_HEAD, Figures, Setting};
+use crate::redis_benchmark::suite::Program;
+use crate::redis_benchmark::{Display, Form};
+use crate::style::{Doubted, Ended, Event, Moment, Refused, RefusedCause, Style, StyleOutput};
+
+/// The words of redis-benchmark about one test.
+#[derive(Clone, Debug)]
+pub struct BenchmarkStyle<'a> {
+    display: &'a Display,
+    plan: &'a Plan,
+    title: Cow<'a, str>,
+    so_far: Progress,
+    /// Length of the line of progress that stands on the terminal.
+    line_len: usize,
+}
+
+/// The requests of the intervals so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    completed: u64,
+    /// Sum of the times of those that were answered, in nanoseconds, and their number.
+    time_ns: u128,
+    answered: u64,
+    length_ns: Nanos,
+}
+
+impl Progress {
+    fn add(&mut self, other: Progress) {
+        self.completed += other.completed;
+        self.time_ns += other.time_ns;
+        self.answered += other.answered;
+        self.length_ns += other.length_ns;
+    }
+
+    /// Requests per second, and the mean time in milliseconds.
+    fn figures(&self) -> (f64, f64) {
+        let rate = if self.length_ns > 0 { self.completed as f64 / seconds(self.length_ns) } else { 0.0 };
+        let mean_ns = if self.answered > 0 { self.time_ns as f64 / self.answered as f64 } else { 0.0 };
+        (rate, mean_ns / MILLISECOND as f64)
+    }
+}
+
+impl<'a> BenchmarkStyle<'a> {
+    /// The words about the run of this plan. The sequences of a terminal in them are the layout's own: titles, which are words of the
+    /// user, have none.
+    pub fn new(display: &'a Display, plan: &'a Plan) -> BenchmarkStyle<'a> {
+        let title = visible::words(&display.title);
+        BenchmarkStyle { display, plan, title, so_far: Progress::default(), line_len: 0 }
+    }
+
+    /// Shows an interval, where progress is shown.
+    fn show(&mut self, interval: &mut Interval, out: &mut StyleOutput) {
+        let mut now = Progress {
+            length_ns: interval.end_ns.saturating_sub(interval.start_ns),
+            completed: interval.counts().completed,
+            ..Progress::default()
+        };
+        for recorder in &mut interval.groups {
+            for (_, op) in recorder.ops().iter() {
+                let moments = op.times.of(Span::Service).moments();
+                now.time_ns += moments.sum;
+                now.answered += moments.count;
+            }
+        }
+        self.so_far.add(now);
+        if self.display.form == Form::Csv {
+            return;
+        }
+        let ((rate, mean_ms), (rate_of_all, mean_of_all_ms)) = (now.figures(), self.so_far.figures());
+        let title = &self.title;
+        let line = format!(
+            "{title}: rps={rate:.1} (overall: {rate_of_all:.1}) avg_msec={mean_ms:.3} (overall: {mean_of_all_ms:.3})"
+        );
+        out.screen(format!("{}{line}\r", self.wiped()));
+        self.line_len = line.len();
+    }
+
+    /// Blanks over the line of progress, as the original writes them, even where there is no such line yet.
+    fn wiped(&self) -> String {
+        format!("{:1$}\r", "", self.line_len.max(1))
+    }
+
+    /// The report of the test.
+    fn report(&self, ended: &Ended<'_>) -> String {
+        let Ended { report: pummel_report::Report { measurement, summary, .. }, .. } = ended;
+        let all = measurement.ops().all();
+        let figures = Figures {
+            completed: all.counts.completed,
+            seconds: summary.seconds,
+            rate: summary.totals.rate,
+            times: all.times.of(Span::Service),
+        };
+        let (display, title) = (self.display, &*self.title);
+        match display.form {
+            Form::Csv if display.is_first => [CSV_HEAD, &report::csv(title, &figures)].concat(),
+            Form::Csv => report::csv(title, &figures),
+            Form::Quiet => self.wiped() + &report::quiet(title, &figures),
+            Form::Full => {
+                let settings = settings(measurement.evidence.as_ref());
+                let setting = Setting {
+                    title,
+                    clients: self.plan.groups[0].clients,
+                    payload_bytes: display.payload_bytes,
+                    keep_alive: self.plan.groups[0].churn.is_none(),
+                    threads: display.threads,
+                    settings: settings.as_ref().map(|(save, appendonly)| (&**save, &**appendonly)),
+                    target_rate: display.target_rate,
+                };
+                self.wiped() + &report::full(&setting, &figures)
+            }
+        }
+    }
+
+    /// The words of the original for what ends the tests; `None` where nothing does.
+    fn trouble(&self, measurement: &Measurement) -> Option<String> {
+        if let Some(Reason::NotOpened { why: Some(Why::Trouble(trouble)), .. }) = &measurement.reason {
+            return Some(self.unconnected(&trouble.what));
+        }
+        if let Some(message) = measurement.messages.keys().next() {
+            return Some(format!("Error from server: {message}"));
+        }
+        let is_whole = measurement.ops().counts().failed() == 0 && measurement.status != Status::Partial;
+        (!is_whole).then(|| {
+            let why =
+                measurement.reason.as_ref().map_or_else(|| "requests failed".to_owned(), reason::reason);
+            format!("Error: {why}")
+        })
+    }
+
+    fn refusal(&self, error: &Refused) -> String {
+        match &error.cause {
+            RefusedCause::Interrupted => "interrupted before anything was measured".to_owned(),
+            RefusedCause::Unresolved { error, .. } => self.unconnected(error),
+            RefusedCause::NotConnected => self.unconnected(&error.to_string()),
+            RefusedCause::Other => error.to_string(),
+        }
+    }
+
+    fn unconnected(&self, why: &str) -> String {
+        let kind = match self.display.program {
+            Program::Redis => "Redis",
+            Program::Valkey => "server",
+        };
+        format!("Could not connect to {kind} at {}: {why}", self.display.server)
+    }
+}
+
+impl Style for BenchmarkStyle<'_> {
+    fn event(&mut self, event: Event<'_>, _: Moment, out: &mut StyleOutput) {
+        match event {
+            Event::Announced(_) if self.display.is_idle => {
+                let clients = self.plan.groups[0].clients;
+                out.output(format!(
+                    "Creating {clients} idle connections and waiting forever (Ctrl+C when done)\n"
+                ));
+            }
+            Event::PhaseBegan(_, _) if self.display.is_idle => {
+                out.screen(format!("clients: {}\r", self.plan.groups[0].clients));
+            }
+            Event::Notice(words) => out.line(format_args!("WARNING: {}: {words}", self.title)),
+            Event::Interval(interval) => self.show(interval, out),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, ended: &Ended<'_>, _: Moment, out: &mut StyleOutput) -> Exit {
+        if let Some(error) = ended.refused {
+            out.line(self.refusal(error));
+            let is_interrupted = error.cause == RefusedCause::Interrupted;
+            return if is_interrupted { Exit::Interrupted } else { Exit::Failed };
+        }
+        let measurement = ended.report.measurement;
+        let is_told = measurement.started_unix_ns > 0 && !self.display.is_idle && !ended.stdout_is_taken;
+        if is_told {
+            out.screen(self.report(ended));
+        }
+        let is_without = self.plan.evidence && settings(measurement.evidence.as_ref()).is_none();
+        if is_told && self.display.form == Form::Full && is_without {
+            out.line("WARNING: Could not fetch server CONFIG");
+        }
+        if let Some(words) = self.trouble(measurement).filter(|_| measurement.status != Status::Interrupted) {
+            out.line(words);
+            return Exit::Failed;
+        }
+        match measurement.status {
+            Status::Interrupted => Exit::Interrupted,
+            Status::Partial => Exit::Failed,
+            Status::Complete => Exit::Complete,
+        }
+    }
+
+    fn failure(&self, words: &str) -> (String, Exit) {
+        (words.to_owned(), Exit::Failed)
+    }
+
+    fn doubted(&self) -> Doubted {
+        Doubted::Service
+    }
+}
+
+/// The settings `save` and `appendonly` of the server, where it told them.
+fn settings(evidence: Option<&Evidence>) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+    let settings = &evidence?.servers.first()?.reading.as_ref()?.settings;
+    Some((visible::words(settings.get("save")?), visible::words(settings.get("appendonly")?)))
+}
