@@ -136,7 +136,7 @@ fn examples() -> String {
 pub fn command() -> clap::Command {
     let fronts = FRONTS.iter().map(|front| {
         let about = format!("{}; see `pummel {} --help`", front.about, front.name);
-        clap::Command::new(front.name).about(about).disable_help_flag(true)
+        clap::Command::new(front.name).about(about).aliases(front.links).disable_help_flag(true)
     });
     Cli::command().subcommands(fronts)
 }

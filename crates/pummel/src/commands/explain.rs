@@ -89,7 +89,11 @@ impl Wanted {
     fn of(args: &ExplainArgs) -> Result<Wanted, clap::Error> {
         let subcommand = match args.front.as_str() {
             "native" | "run" => "run",
-            name => known_fronts().find(|known| *known == name).ok_or_else(|| no_such_front(name))?,
+            name => {
+                let links = FRONTS.iter().flat_map(Front::names);
+                let known = known_fronts().chain(links).find(|known| *known == name);
+                known.ok_or_else(|| no_such_front(name))?
+            }
         };
         let mut wanted =
             Wanted { words: vec![subcommand.into()], plan: args.plan.clone(), format: args.format };
@@ -117,8 +121,8 @@ impl Wanted {
 
     fn job(&self, inputs: &FrontInputs) -> Result<Job, clap::Error> {
         let name = self.words.first().and_then(|word| word.to_str()).unwrap_or_default();
-        if let Some(front) = FRONTS.iter().find(|front| front.name == name) {
-            return job_of(front, &self.words[1..], inputs);
+        if let Some(front) = FRONTS.iter().find(|front| front.names().any(|known| known == name)) {
+            return job_of(front, name, &self.words[1..], inputs);
         }
         if self.words.first().is_some_and(|word| word == "run") {
             return runs(&self.words, inputs);
@@ -180,8 +184,13 @@ fn runs(words: &[OsString], inputs: &FrontInputs) -> Result<Job, clap::Error> {
 }
 
 /// What a command line of another tool means: its first run, where there are more.
-fn job_of(front: &Front, words: &[OsString], inputs: &FrontInputs) -> Result<Job, clap::Error> {
-    match request(front, front.name, words, inputs, &sys::allowed_cpus().unwrap_or_default()) {
+fn job_of(
+    front: &Front,
+    program: &str,
+    words: &[OsString],
+    inputs: &FrontInputs,
+) -> Result<Job, clap::Error> {
+    match request(front, program, words, inputs, &sys::allowed_cpus().unwrap_or_default()) {
         Request::Run(run) => Ok(run.job().clone()),
         Request::InTurn(asked) => match asked.runs.first() {
             Some(run) => Ok(run.job().clone()),
