@@ -20,6 +20,7 @@ pub mod cluster;
 #[deny(clippy::expect_used, clippy::unwrap_used)]
 pub mod connection;
 pub mod counters;
+mod decimal;
 pub mod dist;
 pub mod merge;
 pub mod plan;

@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::client::route::crc16::crc16_behind;
+pub use crate::decimal::DIGITS;
+use crate::decimal::{decimal, digits_in};
 use crate::plan::{Data, KeyStyle};
 use crate::rng::mix;
-pub use crate::workload::decimal::DIGITS;
-use crate::workload::decimal::{decimal, digits_in};
 use crate::workload::slot_records::{SlotRecords, numbers_of_space};
 pub use crate::workload::space::{Space, Spaces};
 use crate::workload::stable_size::StableSize;

@@ -6,7 +6,6 @@ pub(crate) mod cache_requests;
 mod changing;
 pub mod churn;
 pub mod dataset;
-mod decimal;
 pub mod distinct;
 pub(crate) mod events;
 pub mod hash;

@@ -688,6 +688,9 @@ impl RequestMaker {
     #[inline]
     pub(crate) fn write(&mut self, write: Write) -> Op<'_> {
         let Write { verb, cas, .. } = write;
+        if let Some(place) = verb.command() {
+            return self.write_command(place, &write);
+        }
         let expiry_s = self.records.expiry_of(verb, write.expiry_bits);
         let noreply = self.task.asks_no_reply() && verb != Verb::Version;
         if let TaskKind::Replay(cursor) = &self.task.kind {
@@ -703,21 +706,29 @@ impl RequestMaker {
         let key = self.records.keys.key(write.key, &mut self.buffer.key);
         let value = self.records.value_of(&write, &mut self.buffer.header);
         let key_is_sure = self.records.keys_are_text;
-        if let Some(place) = verb.command() {
-            let list = &self.buffer.list;
-            let keys = match self.commands.get(place) {
-                Some(template) if template.makes_bytes() => {
-                    Keys::Pairs(Pairs { list, bodies: self.records.values.bodies() })
-                }
-                Some(template) if template.fill_count() > 0 => {
-                    Keys::Many { bytes: &list.bytes, ends: &list.ends }
-                }
-                _ => Keys::One(key),
-            };
-            let delta = self.records.spaces.record(write.key);
-            return Op { keys, value, delta, key_is_sure, ..Op::new(verb, key) };
-        }
         Op { value, expiry_s, noreply, cas, delta: DELTA, meta, key_is_sure, ..Op::new(verb, key) }
+    }
+
+    /// The request of the command of the user in this place, whose places are filled.
+    fn write_command(&mut self, place: usize, write: &Write) -> Op<'_> {
+        let template = self.commands.get(place);
+        let list = &self.buffer.list;
+        let keys = match template {
+            Some(template) if template.makes_bytes() => {
+                Keys::Pairs(Pairs { list, bodies: self.records.values.bodies() })
+            }
+            Some(template) if template.fill_count() > 0 => {
+                Keys::Many { bytes: &list.bytes, ends: &list.ends }
+            }
+            _ => Keys::One(self.records.keys.key(write.key, &mut self.buffer.key)),
+        };
+        let value = match template.is_some_and(Template::has_value) {
+            true => self.records.value_of(write, &mut self.buffer.header),
+            false => Value::default(),
+        };
+        let delta = self.records.spaces.record(write.key);
+        let key_is_sure = self.records.keys_are_text;
+        Op { keys, value, delta, key_is_sure, ..Op::new(write.verb, &[]) }
     }
 
     /// The commands that a request of this verb asks, where they are several.

@@ -1,8 +1,8 @@
 //! The records whose keys lie in chosen slots of a cluster: the numbers of their keys, found one after the other.
 
 use crate::client::route::crc16::{SLOTS, crc16_behind};
+use crate::decimal::decimal;
 use crate::plan::{Data, SlotRange};
-use crate::workload::decimal::decimal;
 use crate::workload::space::Space;
 
 /// Most numbers that are looked at for the records of one space, on average.

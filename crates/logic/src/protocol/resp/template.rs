@@ -13,6 +13,7 @@ use super::sequence::{self, Role, SEQUENCE_MAX, Sequence, SequenceCommand, Trans
 pub use super::words::quoted;
 use super::words::{self, Word, WordsError};
 use crate::connection::outbox::Outbox;
+use crate::decimal::{DIGITS, decimal, digits_in};
 use crate::dist::Dist;
 use crate::protocol::{Keys, Op, Refused, Value};
 use crate::time::{MILLISECOND, Nanos, from_seconds};
@@ -87,6 +88,8 @@ pub struct Template {
     fills: Vec<Fill>,
     /// Whether bytes that are made when they are sent fill one of these places.
     makes_bytes: bool,
+    /// Whether the value of the record is in a word.
+    has_value: bool,
     /// The words that are keys; those with the place of a key, for a command that is not known.
     key_words: Vec<Vec<Part>>,
     /// Whether all of it are reads by the flags of Redis, outside of transactions.
@@ -267,8 +270,10 @@ impl Template {
             key_words: commands.iter().flat_map(ReadCommand::key_words).collect(),
             makes_bytes: places.fills.iter().any(|fill| fill.wanted() == Wanted::Bytes),
             fills: places.fills,
+            has_value: false,
             names_script: places.names_script,
         };
+        template.has_value = template.has_part(&Part::Value);
         // Commands in a transaction never wait.
         for (command, _) in commands.iter().zip(&roles).filter(|(_, (role, _))| *role != Role::Queued) {
             if let Some(waits_ns) = command.waits_ns()? {
@@ -359,10 +364,19 @@ impl Template {
 
     /// Whether a word of the command has the key of the record in it.
     pub fn has_key(&self) -> bool {
+        self.has_part(&Part::Key)
+    }
+
+    /// Whether the value of the record is a word of the command, or in one.
+    pub fn has_value(&self) -> bool {
+        self.has_value
+    }
+
+    fn has_part(&self, wanted: &Part) -> bool {
         self.pieces.iter().flatten().any(|piece| match piece {
             Piece::Fixed(_) => false,
-            Piece::Place(part) => *part == Part::Key,
-            Piece::Word(parts) => parts.contains(&Part::Key),
+            Piece::Place(part) => part == wanted,
+            Piece::Word(parts) => parts.contains(wanted),
         })
     }
 
@@ -445,16 +459,21 @@ impl Template {
     /// Panics if the place is the key of a record, which the maker of keys writes, bytes that are made when they are sent, or a field of
     /// the dataset.
     pub fn write_fill(&self, place: usize, found: u64, out: &mut Vec<u8>) {
-        use std::io::Write;
-        let written = match &self.fills[place] {
-            Fill::Integer(integers, digits) => write!(out, "{:0digits$}", integers.of(found)),
-            Fill::Number(_, digits) => write!(out, "{found:0digits$}"),
-            Fill::Client | Fill::Sequence | Fill::NowMs => write!(out, "{found}"),
+        let (is_below_0, number, digits) = match &self.fills[place] {
+            Fill::Integer(integers, digits) => {
+                let integer = integers.of(found);
+                (integer < 0, integer.unsigned_abs(), *digits)
+            }
+            Fill::Number(_, digits) => (false, found, *digits),
+            Fill::Client | Fill::Sequence | Fill::NowMs => (false, found, 1),
             Fill::Key(_) | Fill::Bytes(_) | Fill::Field(..) => {
                 unreachable!("keys, bytes and fields are written by their maker")
             }
         };
-        debug_assert!(written.is_ok(), "bytes take what is written");
+        if is_below_0 {
+            out.push(b'-');
+        }
+        push_padded(number, digits, out);
     }
 
     /// Whether the slot of every word that is a key follows from the keys of the records alone: it is that of the record's key, or, with
@@ -470,7 +489,8 @@ impl Template {
                     Part::Fill(at) if key_tag && matches!(self.fills[*at], Fill::Key(_)) => {
                         text.extend_from_slice(key);
                     }
-                    _ => return false,
+                    // What stands behind a tag changes no slot.
+                    _ => return has_tag(&text) && slot(&text) == slot(key),
                 }
             }
             slot(&text) == slot(key)
@@ -559,6 +579,24 @@ impl ReadCommand {
     fn waits_ns(&self) -> Result<Option<Nanos>, TemplateError> {
         self.row.map_or(Ok(None), |row| waits_ns(row, &self.words))
     }
+}
+
+/// Writes a number with at least so many digits.
+fn push_padded(number: u64, digits: usize, out: &mut Vec<u8>) {
+    const LIMIT: u64 = 10u64.pow(DIGITS as u32);
+    if number < LIMIT && digits <= DIGITS {
+        let all = decimal(number);
+        return out.extend_from_slice(&all[DIGITS - digits.max(digits_in(number))..]);
+    }
+    use std::io::Write;
+    let written = write!(out, "{number:0digits$}");
+    debug_assert!(written.is_ok(), "bytes take what is written");
+}
+
+/// Whether a key that begins with this text has a tag that alone decides its slot.
+fn has_tag(text: &[u8]) -> bool {
+    let behind = text.iter().position(|byte| *byte == b'{').map(|at| &text[at + 1..]);
+    behind.is_some_and(|behind| behind.iter().position(|byte| *byte == b'}').is_some_and(|len| len > 0))
 }
 
 /// Writes a word of several parts.
@@ -928,6 +966,8 @@ mod tests {
             "PING",
             "EVAL x 1 __key__ __int:1-2__",
             "WATCH __key__ ; MULTI ; INCR {__key__}:a ; EXEC",
+            "GET a:{__key__}:__int:1-9__",
+            "MGET {__key__}:__int:1-9__ {__key__}__client__",
         ] {
             assert!(keeps(text, false), "{text}");
         }
@@ -936,6 +976,10 @@ mod tests {
             "LPUSH mylist __value__",
             "MGET __key__ __key2__",
             "GET __client__",
+            "GET __key__:__int:1-9__",
+            "GET {a}__key__:__int:1-9__",
+            "GET {}{__key__}__client__",
+            "GET {x__key__}__client__",
             "EVAL x 1 l",
             "EVAL x __int:1-2__ __key__ l",
             "GET __key__ ; GET a",

@@ -5,13 +5,13 @@
 pub const DIGITS: usize = 16;
 
 /// Number of digits of a number in decimal.
-pub(super) fn digits_in(number: u64) -> usize {
+pub(crate) fn digits_in(number: u64) -> usize {
     number.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
 /// A number below 10^16 in decimal, with leading zeros.
 #[inline]
-pub(super) fn decimal(number: u64) -> [u8; DIGITS] {
+pub(crate) fn decimal(number: u64) -> [u8; DIGITS] {
     const HALF: u64 = 100_000_000;
     debug_assert!(number < HALF * HALF);
     let mut digits = [0; DIGITS];
