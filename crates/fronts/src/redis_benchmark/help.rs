@@ -26,6 +26,8 @@ Options:
  --dbnum <db>       Database (default 0)
  -3                 RESP3
  --threads <num>    Threads (default one)
+ --cluster          The server is a node of a cluster. {tag} in a word of the
+                    command is a tag that decides on the node.
  --enable-tracking  CLIENT TRACKING on, on each connection; implies -3
  -k <boolean>       1 keeps connections, 0 opens one for each batch (default 1)
  -r <keyspacelen>   Twelve random digits below this in place of __rand_int__.
@@ -52,6 +54,7 @@ Of valkey-benchmark alone:
  --warmup <s>       Time before each test that is not measured
  --rps <num>        Requests per second of all connections: an open loop. A
                     request that has to wait is counted from when it is sent.
+ --rfr no|yes|all   With --cluster: reads go to masters, replicas or both
  --dataset <file>   CSV or TSV file whose columns fill __field:NAME__
  When the program is called valkey-benchmark, a command may have several parts
  with ';' between them, a number of repetitions in front of each, __data__,

@@ -13,8 +13,9 @@ mod tests;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, ValidPlan};
 use pummel_logic::plan::{
-    Arrivals, Backend, ChurningClients, Clock, Command, Data, Dataset, DatasetOrder, Depth, Engine, Group,
-    Login, Mix, Pause, Phase, Plan, Protocol, Spawns, Stop, TlsOptions, Tracking, Work,
+    Arrivals, Backend, ChurningClients, Clock, ClusterOptions, Command, Data, Dataset, DatasetOrder, Depth,
+    Engine, Group, Login, Mix, Pause, Phase, Plan, Protocol, ReadFrom, Route, Spawns, Stop, TlsOptions,
+    Tracking, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::secrets::Secret;
@@ -32,6 +33,12 @@ const REQUESTS: i64 = 100_000;
 
 /// Time between two lines of progress.
 const PROGRESS_NS: u64 = 250 * MILLISECOND;
+
+/// Number of tags of keys in a cluster, as many as there are slots.
+const TAGS: u64 = 16_384;
+
+/// Length of a tag in bytes: the digits of its number.
+const TAG_BYTES: f64 = 5.0;
 
 /// Time for which `-I` waits: the longest that a pause may have, a year.
 const IDLE_NS: u64 = 8_760 * 3_600 * SECOND;
@@ -130,7 +137,15 @@ impl Options {
                 "--enable-tracking: RESP3 is spoken, in which the server can tell what it tracks".to_owned(),
             );
         }
-        let fillings = Fillings::new(self.keyspace, self.size as usize, program);
+        let fillings = Fillings::new(self.keyspace, self.size as usize, program, self.cluster);
+        if self.read_from != ReadFrom::Primary && !self.cluster {
+            return Err(Refusal::Words("--rfr: expected --cluster with it".to_owned()));
+        }
+        if self.cluster && self.database != 0 {
+            self.database = 0;
+            self.remarks
+                .push("--dbnum changes nothing with --cluster, whose nodes have one database".to_owned());
+        }
         let is_command = !self.command.is_empty();
         if is_command && self.tests.is_some() {
             self.remarks.push("Option -t is ignored.".to_owned());
@@ -300,7 +315,15 @@ impl Options {
             tracking: self.tracking.then_some(Tracking::Keys),
             commands,
             dataset: self.dataset.clone().map(|path| Dataset { path, order: DatasetOrder::default() }),
-            data: Data { records: 1, value_size: Dist::Fixed(f64::from(self.size)), ..Data::default() },
+            reconnect: self.cluster,
+            route: if self.cluster { Route::Cluster } else { Route::All },
+            cluster: ClusterOptions { read_from: self.read_from, ..ClusterOptions::default() },
+            data: Data {
+                records: if self.cluster { TAGS } else { 1 },
+                key_size: Dist::Fixed(TAG_BYTES),
+                value_size: Dist::Fixed(f64::from(self.size)),
+                ..Data::default()
+            },
             groups: vec![group],
             phases,
             ..Plan::default()
@@ -354,6 +377,10 @@ impl Options {
             Field::Stop | Field::StopRequests => "-n",
             Field::StopTime => "--duration",
             Field::TlsCert | Field::TlsKey => "--cert",
+            Field::CommandTemplate if self.cluster && !invalid.value.contains("{__key__}") => {
+                let why = "its keys need {tag} in them, which with --cluster decides on the node";
+                return Refusal::Words(format!("the command: {why}"));
+            }
             Field::CommandTemplate => "the command",
             _ => return Refusal::Words(invalid.to_string()),
         };

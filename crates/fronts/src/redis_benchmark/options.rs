@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use pummel_logic::plan::ReadFrom;
 use pummel_logic::secrets::Secret;
 
 use crate::c_numbers::{strtod, strtol};
@@ -17,7 +18,7 @@ const THREADS_MAX: i32 = 500;
 const SIZE_MAX_BYTES: i32 = 1 << 30;
 
 /// The options, for completions. The original has no getopt: no value stands in the word of its option.
-pub const CHOICES: [Choice; 46] = {
+pub const CHOICES: [Choice; 48] = {
     const VALUE: Takes = Takes::Value;
     const NONE: Takes = Takes::Nothing;
     [
@@ -36,6 +37,8 @@ pub const CHOICES: [Choice; 46] = {
         Choice::short('r', VALUE),
         Choice::short('P', VALUE),
         Choice::long("threads", VALUE),
+        Choice::long("cluster", NONE),
+        Choice::long("rfr", VALUE),
         Choice::long("enable-tracking", NONE),
         Choice::short('t', VALUE),
         Choice::short('q', NONE),
@@ -71,9 +74,7 @@ pub const CHOICES: [Choice; 46] = {
 };
 
 /// Options of the original that cannot be had, with the reason.
-const REFUSED: [(&str, &str); 14] = [
-    ("--cluster", CLUSTER),
-    ("--rfr", CLUSTER),
+const REFUSED: [(&str, &str); 12] = [
     ("--sequential", "pummel run has --popularity sequential"),
     ("--cacertdir", "--cacert FILE names the authorities; without it those of the system are trusted"),
     ("--tls-ciphers", "the ciphers of TLS 1.2 cannot be chosen"),
@@ -90,8 +91,6 @@ const REFUSED: [(&str, &str); 14] = [
     ("--fuzz-mode", "requests are not fuzzed"),
     ("--fuzz-loglevel", "requests are not fuzzed"),
 ];
-
-const CLUSTER: &str = "pummel run --cluster follows the slots of a cluster";
 
 /// A command line that cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +132,9 @@ pub(super) struct Options {
     pub keyspace: Option<i64>,
     pub pipeline: i32,
     pub threads: i32,
+    pub cluster: bool,
+    /// `--rfr`: the nodes that reads are sent to.
+    pub read_from: ReadFrom,
     pub tracking: bool,
     /// `-t`, in small letters.
     pub tests: Option<String>,
@@ -185,6 +187,8 @@ impl Default for Options {
             keyspace: None,
             pipeline: 1,
             threads: 0,
+            cluster: false,
+            read_from: ReadFrom::Primary,
             tracking: false,
             tests: None,
             quiet: false,
@@ -267,6 +271,7 @@ impl Options {
             "-r" => self.keyspace = Some(atoi(&value).into()),
             "-P" => self.pipeline = atoi(&value).max(1),
             "--threads" => self.threads = self.threads_of(&value),
+            "--rfr" => self.read_from = read_from(&value)?,
             "-t" => self.tests = Some(value.to_lowercase()),
             "--precision" => self.remarks.push(format!(
                 "--precision {value} changes nothing: times are kept to a part in a thousand and printed with three decimals"
@@ -293,6 +298,7 @@ impl Options {
     fn switch(&mut self, name: &str) -> bool {
         match name {
             "-3" => self.resp3 = true,
+            "--cluster" => self.cluster = true,
             "--enable-tracking" => self.tracking = true,
             "-q" => self.quiet = true,
             "--csv" => self.csv = true,
@@ -354,6 +360,15 @@ impl Options {
 /// A number in the manner of `atoi`, kept within its range.
 fn atoi(text: &str) -> i32 {
     strtol(text, 10).0.clamp(i32::MIN.into(), i32::MAX.into()) as i32
+}
+
+fn read_from(text: &str) -> Result<ReadFrom, Refusal> {
+    match text {
+        "no" => Ok(ReadFrom::Primary),
+        "yes" => Ok(ReadFrom::Replica),
+        "all" => Ok(ReadFrom::Any),
+        _ => Err(Refusal::Words(format!("--rfr: expected no, yes or all, not '{}'", text.escape_debug()))),
+    }
 }
 
 fn port(text: &str) -> Result<i32, Refusal> {

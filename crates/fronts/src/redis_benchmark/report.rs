@@ -1,5 +1,6 @@
 //! redis-benchmark's reports of a test: the same lines in the same layout, with times of a microsecond's step.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos};
@@ -37,10 +38,21 @@ pub struct Setting<'a> {
     pub keep_alive: bool,
     /// `--threads`; 0 for one thread.
     pub threads: u32,
-    /// The servers' settings `save` and `appendonly`, where they were told.
-    pub settings: Option<(&'a str, &'a str)>,
+    /// The settings of the servers, where they were told.
+    pub servers: Vec<ServerSettings<'a>>,
+    /// The word for the nodes of a cluster and their number; absent without a cluster.
+    pub cluster: Option<(&'static str, usize)>,
     /// `--rps`; 0 without one.
     pub target_rate: u64,
+}
+
+/// The settings of a server that reports have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSettings<'a> {
+    /// Times at which it saves a snapshot; empty where it saves none.
+    pub save: Cow<'a, str>,
+    /// Whether it appends each change to a file.
+    pub append_only: Cow<'a, str>,
 }
 
 /// Times in milliseconds, as reports print them.
@@ -104,9 +116,22 @@ fn write_full(setting: &Setting<'_>, figures: &Figures<'_>, text: &mut String) -
     writeln!(text, "  {} parallel clients", setting.clients)?;
     writeln!(text, "  {} bytes payload", setting.payload_bytes)?;
     writeln!(text, "  keep alive: {}", u8::from(setting.keep_alive))?;
-    if let Some((save, appendonly)) = setting.settings {
-        writeln!(text, "  host configuration \"save\": {save}")?;
-        writeln!(text, "  host configuration \"appendonly\": {appendonly}")?;
+    match (setting.cluster, &setting.servers[..]) {
+        (Some((kind, nodes)), servers) => {
+            writeln!(text, "  cluster mode: yes ({nodes} {kind})")?;
+            for (number, ServerSettings { save, append_only }) in servers.iter().enumerate() {
+                let save = if save.is_empty() { "NONE" } else { save };
+                writeln!(
+                    text,
+                    "  node [{number}] configuration:\n    save: {save}\n    appendonly: {append_only}"
+                )?;
+            }
+        }
+        (None, [ServerSettings { save, append_only }, ..]) => {
+            writeln!(text, "  host configuration \"save\": {save}")?;
+            writeln!(text, "  host configuration \"appendonly\": {append_only}")?;
+        }
+        (None, []) => {}
     }
     writeln!(text, "  multi-thread: {}", if setting.threads > 0 { "yes" } else { "no" })?;
     if setting.threads > 0 {
@@ -227,7 +252,8 @@ mod tests {
             payload_bytes: 3,
             keep_alive: true,
             threads: 2,
-            settings: Some(("3600 1", "no")),
+            servers: vec![ServerSettings { save: "3600 1".into(), append_only: "no".into() }],
+            cluster: None,
             target_rate: 0,
         };
         let text = full(&setting, &figures(&times));

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use pummel_logic::plan::Plan;
+use pummel_logic::plan::{Plan, ReadFrom};
 use pummel_logic::time::{MILLISECOND, Nanos, seconds};
-use pummel_measure::evidence::Evidence;
+use pummel_measure::cluster::{ClusterNode, ClusterSeen};
+use pummel_measure::evidence::{Evidence, ServerReading};
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::reason::{Reason, Why};
@@ -13,7 +14,7 @@ use pummel_report::visible;
 use pummel_report::words::reason;
 
 use crate::exit_status::Exit;
-use crate::redis_benchmark::report::{self, CSV_HEAD, Figures, Setting};
+use crate::redis_benchmark::report::{self, CSV_HEAD, Figures, ServerSettings, Setting};
 use crate::redis_benchmark::suite::Program;
 use crate::redis_benchmark::{Display, Form};
 use crate::style::{Doubted, Ended, Event, Moment, Refused, RefusedCause, Style, StyleOutput};
@@ -106,19 +107,20 @@ impl<'a> BenchmarkStyle<'a> {
             times: all.times.of(Span::Service),
         };
         let (display, title) = (self.display, &*self.title);
+        let nodes = measurement.cluster.as_ref().map(|cluster| asked_nodes(self.plan, cluster));
         match display.form {
             Form::Csv if display.is_first => [CSV_HEAD, &report::csv(title, &figures)].concat(),
             Form::Csv => report::csv(title, &figures),
             Form::Quiet => self.wiped() + &report::quiet(title, &figures),
             Form::Full => {
-                let settings = settings(measurement.evidence.as_ref());
                 let setting = Setting {
                     title,
                     clients: self.plan.groups[0].clients,
                     payload_bytes: display.payload_bytes,
                     keep_alive: self.plan.groups[0].churn.is_none(),
                     threads: display.threads,
-                    settings: settings.as_ref().map(|(save, appendonly)| (&**save, &**appendonly)),
+                    servers: settings(measurement.evidence.as_ref()),
+                    cluster: nodes.map(|nodes| (kind_of_nodes(display.program, self.plan), nodes.len())),
                     target_rate: display.target_rate,
                 };
                 self.wiped() + &report::full(&setting, &figures)
@@ -187,9 +189,12 @@ impl Style for BenchmarkStyle<'_> {
         let measurement = ended.report.measurement;
         let is_told = measurement.started_unix_ns > 0 && !self.display.is_idle && !ended.stdout_is_taken;
         if is_told {
+            if let Some(cluster) = measurement.cluster.as_ref().filter(|_| self.display.is_first) {
+                out.screen(nodes_text(self.display.program, cluster));
+            }
             out.screen(self.report(ended));
         }
-        let is_without = self.plan.evidence && settings(measurement.evidence.as_ref()).is_none();
+        let is_without = self.plan.evidence && settings(measurement.evidence.as_ref()).is_empty();
         if is_told && self.display.form == Form::Full && is_without {
             out.line("WARNING: Could not fetch server CONFIG");
         }
@@ -213,8 +218,47 @@ impl Style for BenchmarkStyle<'_> {
     }
 }
 
-/// The settings `save` and `appendonly` of the server, where it told them.
-fn settings(evidence: Option<&Evidence>) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
-    let settings = &evidence?.servers.first()?.reading.as_ref()?.settings;
-    Some((visible::words(settings.get("save")?), visible::words(settings.get("appendonly")?)))
+/// The settings of the servers that told them.
+fn settings<'a>(evidence: Option<&'a Evidence>) -> Vec<ServerSettings<'a>> {
+    let readings = evidence.into_iter().flat_map(|evidence| &evidence.servers);
+    let readings = readings.filter_map(|server| server.reading.as_ref());
+    let of = |reading: &'a ServerReading| {
+        let setting = |name| Some(visible::words(reading.settings.get(name)?));
+        Some(ServerSettings { save: setting("save")?, append_only: setting("appendonly")? })
+    };
+    readings.filter_map(of).collect()
+}
+
+/// The nodes of a cluster that the requests of a plan are sent to.
+fn asked_nodes<'a>(plan: &Plan, cluster: &'a ClusterSeen) -> Vec<&'a ClusterNode> {
+    let is_asked = |node: &&ClusterNode| match plan.cluster.read_from {
+        ReadFrom::Primary => !node.is_replica,
+        ReadFrom::Replica => node.is_replica,
+        ReadFrom::PreferReplica | ReadFrom::Any => true,
+    };
+    cluster.nodes.iter().filter(is_asked).collect()
+}
+
+/// The program's word for the nodes that are asked.
+fn kind_of_nodes(program: Program, plan: &Plan) -> &'static str {
+    match (program, plan.cluster.read_from) {
+        (Program::Redis, _) => "masters",
+        (Program::Valkey, ReadFrom::Primary) => "primary",
+        (Program::Valkey, ReadFrom::Replica) => "replica",
+        (Program::Valkey, ReadFrom::PreferReplica | ReadFrom::Any) => "cluster",
+    }
+}
+
+/// What stands before all reports on a cluster.
+fn nodes_text(program: Program, cluster: &ClusterSeen) -> String {
+    let masters = cluster.nodes.iter().filter(|node| !node.is_replica);
+    let (head, label): (_, fn(usize) -> String) = match program {
+        Program::Redis => ("master", |number| format!("Master {number}")),
+        Program::Valkey => ("primary", |number| format!("Node {number}(Primary)")),
+    };
+    let lines = masters
+        .enumerate()
+        .map(|(number, node)| format!("{}: {}\n", label(number), visible::words(&node.name)));
+    let lines: Vec<String> = lines.collect();
+    format!("Cluster has {} {head} nodes:\n\n{}\n", lines.len(), lines.concat())
 }

@@ -18,6 +18,15 @@ const SCORE: &str = "__score__";
 /// A number that is drawn with `-r`.
 const DRAWN: &str = "__rand_int__";
 
+/// A tag that decides the slot of a key, in commands for a cluster.
+const TAG: &str = "{tag}";
+
+/// The place of that tag: the key of a record, which no other text of the word follows or precedes within the braces.
+const TAG_PLACE: &str = "{__key__}";
+
+/// In a word of the suite, the tag of a cluster or nothing.
+const TEST_TAG: &str = "{}";
+
 /// Longest value that stands in a template as it is. A longer one is that of a record, so that no plan holds it.
 const LITERAL_MAX_BYTES: usize = 512;
 
@@ -64,7 +73,7 @@ const fn row(names: &'static [&'static str], title: &'static str, words: &'stati
 /// The names of the tests that need a list.
 const RANGES: [&str; 5] = ["lrange", "lrange_100", "lrange_300", "lrange_500", "lrange_600"];
 
-const KEY: &str = "key:__rand_int__";
+const KEY: &str = "key{}:__rand_int__";
 const ELEMENT: &str = "element:__rand_int__";
 
 /// The tests, in the order of the original.
@@ -73,21 +82,21 @@ const SUITE: [Row; 22] = [
     row(&["ping_mbulk", "ping"], "PING_MBULK", &["PING"]),
     row(&["set"], "SET", &["SET", KEY, DATA]),
     row(&["get"], "GET", &["GET", KEY]),
-    row(&["incr"], "INCR", &["INCR", "counter:__rand_int__"]),
-    row(&["lpush"], "LPUSH", &["LPUSH", "mylist", DATA]),
-    row(&["rpush"], "RPUSH", &["RPUSH", "mylist", DATA]),
-    row(&["lpop"], "LPOP", &["LPOP", "mylist"]),
-    row(&["rpop"], "RPOP", &["RPOP", "mylist"]),
-    row(&["sadd"], "SADD", &["SADD", "myset", ELEMENT]),
-    row(&["hset"], "HSET", &["HSET", "myhash", ELEMENT, DATA]),
-    row(&["spop"], "SPOP", &["SPOP", "myset"]),
-    row(&["zadd"], "ZADD", &["ZADD", "myzset", SCORE, ELEMENT]),
-    row(&["zpopmin"], "ZPOPMIN", &["ZPOPMIN", "myzset"]),
-    row(&RANGES, "LPUSH (needed to benchmark LRANGE)", &["LPUSH", "mylist", DATA]),
-    row(&["lrange_100", "lrange"], "LRANGE_100 (first 100 elements)", &["LRANGE", "mylist", "0", "99"]),
-    row(&["lrange_300", "lrange"], "LRANGE_300 (first 300 elements)", &["LRANGE", "mylist", "0", "299"]),
-    row(&["lrange_500", "lrange"], "LRANGE_500 (first 500 elements)", &["LRANGE", "mylist", "0", "499"]),
-    row(&["lrange_600", "lrange"], "LRANGE_600 (first 600 elements)", &["LRANGE", "mylist", "0", "599"]),
+    row(&["incr"], "INCR", &["INCR", "counter{}:__rand_int__"]),
+    row(&["lpush"], "LPUSH", &["LPUSH", "mylist{}", DATA]),
+    row(&["rpush"], "RPUSH", &["RPUSH", "mylist{}", DATA]),
+    row(&["lpop"], "LPOP", &["LPOP", "mylist{}"]),
+    row(&["rpop"], "RPOP", &["RPOP", "mylist{}"]),
+    row(&["sadd"], "SADD", &["SADD", "myset{}", ELEMENT]),
+    row(&["hset"], "HSET", &["HSET", "myhash{}", ELEMENT, DATA]),
+    row(&["spop"], "SPOP", &["SPOP", "myset{}"]),
+    row(&["zadd"], "ZADD", &["ZADD", "myzset{}", SCORE, ELEMENT]),
+    row(&["zpopmin"], "ZPOPMIN", &["ZPOPMIN", "myzset{}"]),
+    row(&RANGES, "LPUSH (needed to benchmark LRANGE)", &["LPUSH", "mylist{}", DATA]),
+    row(&["lrange_100", "lrange"], "LRANGE_100 (first 100 elements)", &["LRANGE", "mylist{}", "0", "99"]),
+    row(&["lrange_300", "lrange"], "LRANGE_300 (first 300 elements)", &["LRANGE", "mylist{}", "0", "299"]),
+    row(&["lrange_500", "lrange"], "LRANGE_500 (first 500 elements)", &["LRANGE", "mylist{}", "0", "499"]),
+    row(&["lrange_600", "lrange"], "LRANGE_600 (first 600 elements)", &["LRANGE", "mylist{}", "0", "599"]),
     row(
         &["mset"],
         "MSET (10 keys)",
@@ -102,7 +111,7 @@ const SUITE: [Row; 22] = [
         words: &["MGET", KEY, KEY, KEY, KEY, KEY, KEY, KEY, KEY, KEY, KEY],
         is_valkeys: true,
     },
-    row(&["xadd"], "XADD", &["XADD", "mystream", "*", "myfield", DATA]),
+    row(&["xadd"], "XADD", &["XADD", "mystream{}", "*", "myfield", DATA]),
 ];
 
 /// A test that is run.
@@ -126,16 +135,18 @@ pub(super) struct Fillings {
     /// The value, as it stands in templates.
     data: String,
     program: Program,
+    /// Whether keys have tags.
+    in_cluster: bool,
 }
 
 impl Fillings {
-    /// What `-r` and `-d` say.
-    pub(super) fn new(keyspace: Option<i64>, size: usize, program: Program) -> Fillings {
+    /// What `-r`, `-d` and `--cluster` say.
+    pub(super) fn new(keyspace: Option<i64>, size: usize, program: Program, in_cluster: bool) -> Fillings {
         let data = match size {
             0..=LITERAL_MAX_BYTES => fixed_bytes(size),
             _ => "__value__".to_owned(),
         };
-        Fillings { keyspace, data, program }
+        Fillings { keyspace, data, program, in_cluster }
     }
 
     /// A word with places where something is replaced, in the syntax of templates; `None` where text in front of a place would be
@@ -163,6 +174,9 @@ impl Fillings {
     fn place_at<'a>(&self, text: &'a str) -> Option<(String, &'a str)> {
         if let Some(behind) = text.strip_prefix(DRAWN) {
             return Some((self.drawn("")?, behind));
+        }
+        if let Some(behind) = text.strip_prefix(TAG).filter(|_| self.in_cluster) {
+            return Some((TAG_PLACE.to_owned(), behind));
         }
         if self.program != Program::Valkey {
             return None;
@@ -195,7 +209,10 @@ impl Fillings {
         let words = row.words.iter().map(|word| match *word {
             DATA => self.data.clone(),
             SCORE => score.clone(),
-            word => self.word(word).expect("no word of the suite has such text"),
+            word => {
+                let word = word.replace(TEST_TAG, if self.in_cluster { ":{tag}" } else { "" });
+                self.word(&word).expect("no word of the suite has such text")
+            }
         });
         Command {
             inline: row.names[0] == "ping_inline",
@@ -299,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_the_original_replaces_is_a_place_and_all_else_is_itself() {
-        let word = |keyspace, program, word: &str| Fillings::new(keyspace, 3, program).word(word);
+        let word = |keyspace, program, word: &str| Fillings::new(keyspace, 3, program, false).word(word);
         let redis = |text: &str| word(Some(1_000), Program::Redis, text).expect("it can be had");
         assert_eq!(redis("k:__rand_int__x"), "k:__int:000000000000-000000000999__x");
         assert_eq!(redis("____rand_int__"), "____int:000000000000-000000000999__");
@@ -325,7 +342,7 @@ mod tests {
     fn commands_of_the_user_are_read_as_each_program_reads_them() {
         let read = |program, line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            let commands = Fillings::new(None, 3, program).of_user(&words);
+            let commands = Fillings::new(None, 3, program, false).of_user(&words);
             commands.map(|all| {
                 all.into_iter().map(|(count, command)| (count, command.template)).collect::<Vec<_>>()
             })
@@ -344,7 +361,7 @@ mod tests {
     #[test]
     fn tests_are_chosen_by_their_names() {
         let titles = |names: Option<&str>, program| {
-            let (tests, unknown) = chosen(names, 3, &Fillings::new(None, 3, program), program);
+            let (tests, unknown) = chosen(names, 3, &Fillings::new(None, 3, program, false), program);
             (tests.into_iter().map(|test| test.title).collect::<Vec<_>>(), unknown)
         };
         let (all, _) = titles(None, Program::Redis);

@@ -124,7 +124,11 @@ fn what_cannot_be_followed_is_refused_with_its_words() {
         ("-u http://a", "Invalid URI scheme"),
         ("-u memcached://a", "Invalid URI scheme"),
         ("-u redis://%zz@a", "Invalid URI: a % needs"),
-        ("--cluster", "--cluster: pummel run --cluster"),
+        ("--sequential", "--sequential: pummel run has"),
+        ("--rfr maybe", "--rfr: expected no, yes or all"),
+        ("--rfr yes", "--rfr: expected --cluster"),
+        ("--cluster GET k", "the command: its keys need {tag}"),
+        ("--cluster -r 9 GET k__rand_int__", "the command: its keys need {tag}"),
         ("--duration 1 -n 5", "Options -n and --duration are mutually exclusive."),
         ("-n 0", "-n 0: expected"),
         ("--duration x", "--duration 0: expected"),
@@ -160,6 +164,33 @@ fn commands_of_the_user_are_one_test() {
     assert_eq!(plan.groups[0].depth, Depth::Batch(10));
     let Work::Mix(mix) = &plan.phases[0].work else { panic!("a mix") };
     assert!(mix.in_turns && mix.ops.iter().map(|(_, weight)| *weight).eq([3.0, 1.0, 1.0]));
+}
+
+#[test]
+fn keys_have_tags_in_a_cluster() {
+    let template = |line: &str| {
+        let plan = plan_of(line);
+        assert_eq!((plan.route, plan.data.records), (Route::Cluster, 16_384), "{line}");
+        plan.commands[0].template.clone()
+    };
+    for (line, expected) in [
+        ("--cluster -t ping_mbulk", "PING"),
+        ("--cluster -t get", r"GET key:{__key__}:\__rand_int__"),
+        ("--cluster -t incr -r 10", "INCR counter:{__key__}:__int:000000000000-000000000009__"),
+        ("--cluster -t lpush", "LPUSH mylist:{__key__} VXK"),
+        ("--cluster -t sadd -r 0", "SADD myset:{__key__} element:000000000000"),
+        ("--cluster SET a{tag}b {tag}", "SET a{__key__}b {__key__}"),
+    ] {
+        assert_eq!(template(line), expected, "{line}");
+    }
+    let mset = template("--cluster -t mset");
+    assert_eq!(mset.matches(r"key:{__key__}:\__rand_int__ VXK").count(), 10);
+    assert_eq!(plan_of("SET a{tag} b").commands[0].template, "SET a{tag} b");
+    let read_from = |line: &str| plan_of(line).cluster.read_from;
+    assert_eq!(read_from("--cluster --rfr yes -t get"), ReadFrom::Replica);
+    assert_eq!(read_from("--cluster --rfr all -t get"), ReadFrom::Any);
+    let told = tests_of(Program::Redis, "--cluster --dbnum 3 -t get");
+    assert!(told.runs[0].job.plan.database == 0 && told.remarks[0].starts_with("--dbnum"));
 }
 
 #[test]

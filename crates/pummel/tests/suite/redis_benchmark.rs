@@ -253,6 +253,27 @@ fn idle_connections_are_there_until_the_user_ends_them() {
 }
 
 #[test]
+fn a_cluster_is_followed_and_its_nodes_are_named() {
+    let cluster = Serve::start("--cluster 3");
+    let (_, port) = cluster.name.rsplit_once(':').expect("an address");
+    let ended = ours(&["-p", port, "--cluster", "-n", "3000", "-r", "100", "-t", "set,get"]);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let text = shown(&ended);
+    assert!(text.contains("Cluster has 3 master nodes:\n\nMaster 0: 127.0.0.1:"), "{text}");
+    assert_eq!(text.matches("  cluster mode: yes (3 masters)\n").count(), 2, "{text}");
+    assert_eq!(text.matches("  3000 requests completed in ").count(), 2, "{text}");
+    let truth = cluster.truth();
+    for verb in ["set", "get"] {
+        assert_eq!(truth.held_us(verb).len(), 3000, "each command went to the node of its key");
+    }
+    // A process alone on its port is no cluster.
+    let redis = Serve::start("--protocol resp");
+    let (_, port) = redis.name.rsplit_once(':').expect("an address");
+    let ended = ours(&["-p", port, "--cluster", "-n", "30", "-t", "set"]);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+}
+
+#[test]
 fn commands_of_valkey_benchmark_go_in_turns_within_a_batch() {
     let redis = Redis::start(&[]);
     let name = redis.name();
