@@ -55,8 +55,13 @@ const CLI_VALUES: [&str; 31] = [
     "--intrinsic-latency", "--rdb", "--functions-rdb", "--eval",
 ];
 
-/// Options of redis-benchmark that have a value, in addition to those of redis-cli.
-const BENCHMARK_VALUES: [&str; 7] = ["-c", "-P", "-k", "--threads", "--precision", "--seed", "--dbnum"];
+/// Options of redis-benchmark, of valkey-benchmark and of pummel in their place that have a value, in addition to those of redis-cli.
+#[rustfmt::skip]
+const BENCHMARK_VALUES: [&str; 21] = [
+    "-c", "-P", "-k", "--threads", "--precision", "--seed", "--dbnum", "--duration", "--warmup", "--rps", "--rfr",
+    "--num-functions", "--num-keys-in-fcall", "--dataset", "--maxdocs", "--json", "--hdr", "--report", "--timeout", "--clock",
+    "--backend",
+];
 
 /// Options of mutilate's with one letter that have a value.
 const MUTILATE_VALUES: &str = "sqtKVrmNuUPTcdiwWaplCQD";
@@ -511,6 +516,10 @@ mod tests {
             ("redis-server --user bob on >SECRET ~* --port 1", "redis-server --user bob on >*** ~* --port 1"),
             ("redis-server --user \"bob on >SECRET\"", "redis-server --user \"bob on >***\""),
             ("redis-benchmark -c 5 -a SECRET -n 5", "redis-benchmark -c 5 -a *** -n 5"),
+            (
+                "pummel redis-benchmark --json r.json CONFIG SET requirepass SECRET",
+                "pummel redis-benchmark --json r.json CONFIG SET requirepass ***",
+            ),
             (
                 "memtier_benchmark -aSECRET --authenticate=u:SECRET",
                 "memtier_benchmark -a*** --authenticate=***",

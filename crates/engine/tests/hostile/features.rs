@@ -488,8 +488,8 @@ fn command(plan: &mut Plan, draws: &mut Draws) {
     }
 }
 
-/// Lets commands of some plans take fields of a dataset, and call a script that another command makes servers forget, where the plan can
-/// be run with them. All of it is drawn separately, so that other runs do not change because of it.
+/// Lets commands of some plans take fields of a dataset, call a script that another command makes servers forget, go in the inline form
+/// or have integers of several forms, where the plan can be run with them. All of it is drawn separately, so that other runs do not change because of it.
 pub fn name_inputs(plan: &mut Plan, draws: &mut Draws) {
     const OF_ROWS: [&str; 3] = [
         "SET __key__ __field:a__:__field:b__:__seq__",
@@ -505,6 +505,7 @@ pub fn name_inputs(plan: &mut Plan, draws: &mut Draws) {
     let order = draws.one_of(&DatasetOrder::ALL);
     let (of_rows, of_script) = (draws.one_of(&OF_ROWS), draws.one_of(&OF_SCRIPT));
     let (has_rows, has_script, forgets) = (draws.once_in(2), draws.once_in(2), draws.once_in(2));
+    let (is_inline, has_digits) = (draws.once_in(3), draws.once_in(4));
     let put = |plan: &mut Plan, place: usize, template: &str| {
         if let Some(command) = plan.commands.get_mut(place) {
             (command.template, command.expect) = (template.to_owned(), None);
@@ -525,6 +526,12 @@ pub fn name_inputs(plan: &mut Plan, draws: &mut Draws) {
         plan.script = Some(Script { path: "a.lua".to_owned(), text: "return 1".to_owned() });
         put(plan, plan.commands.len().wrapping_sub(1), of_script);
     });
+    tries(is_inline, &|plan| {
+        if let Some(command) = plan.commands.last_mut() {
+            (command.template, command.expect, command.inline) = ("PING".to_owned(), None, true);
+        }
+    });
+    tries(has_digits, &|plan| put(plan, 0, "SET {__key__}:__int:000-999__ __int.a:-5-5__:__int.a__"));
     tries(forgets, &|plan| {
         if plan.script.is_some() {
             put(plan, 1, "SCRIPT FLUSH");

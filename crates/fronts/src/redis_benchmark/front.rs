@@ -58,6 +58,6 @@ impl OneRun for BenchmarkRun {
     }
 
     fn style(&self, _first_signal: fn() -> Option<&'static str>) -> Box<dyn Style + '_> {
-        Box::new(BenchmarkStyle::new(&self.display, &self.job.plan))
+        Box::new(BenchmarkStyle::new(&self.display, &self.job.plan, self.is_first()))
     }
 }

@@ -10,6 +10,8 @@ pub mod suite;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
+
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, ValidPlan};
 use pummel_logic::plan::{
@@ -72,6 +74,15 @@ pub struct BenchmarkRun {
     pub display: Display,
     /// The password, which is in no plan.
     pub password: Option<Secret>,
+    /// Whether no test has been begun of which this is the first one.
+    is_first: Cell<bool>,
+}
+
+impl BenchmarkRun {
+    /// Whether the test is the first one of all that are run; asked when it begins, and false from then on.
+    fn is_first(&self) -> bool {
+        self.is_first.take()
+    }
 }
 
 /// What is said about a test beside its figures.
@@ -91,8 +102,6 @@ pub struct Display {
     pub target_rate: u64,
     /// The form of the report.
     pub form: Form,
-    /// Whether the test is the first one.
-    pub is_first: bool,
     /// Whether nothing is sent.
     pub is_idle: bool,
 }
@@ -226,13 +235,12 @@ impl Options {
                 (false, true) => Form::Quiet,
                 (false, false) => Form::Full,
             },
-            is_first,
             is_idle: self.idle,
         };
         let outputs = Outputs { quiet: true, format: ReportFormat::Text, files, ..Outputs::default() };
         let plan = self.plan(test, inputs)?;
         let job = Job { front: NAME, plan, outputs, fleet: None };
-        Ok(BenchmarkRun { job, display, password: self.password.clone() })
+        Ok(BenchmarkRun { job, display, password: self.password.clone(), is_first: Cell::new(is_first) })
     }
 
     fn plan(&self, test: Test, inputs: &FrontInputs) -> Result<ValidPlan, Refusal> {

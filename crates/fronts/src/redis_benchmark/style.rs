@@ -24,6 +24,8 @@ use crate::style::{Doubted, Ended, Event, Moment, Refused, RefusedCause, Style, 
 pub struct BenchmarkStyle<'a> {
     display: &'a Display,
     plan: &'a Plan,
+    /// Whether the test is the first one of all that are run.
+    is_first: bool,
     title: Cow<'a, str>,
     so_far: Progress,
     /// Length of the line of progress that stands on the terminal.
@@ -59,9 +61,9 @@ impl Progress {
 impl<'a> BenchmarkStyle<'a> {
     /// The words about the run of this plan. The sequences of a terminal in them are the layout's own: titles, which are words of the
     /// user, have none.
-    pub fn new(display: &'a Display, plan: &'a Plan) -> BenchmarkStyle<'a> {
+    pub fn new(display: &'a Display, plan: &'a Plan, is_first: bool) -> BenchmarkStyle<'a> {
         let title = visible::words(&display.title);
-        BenchmarkStyle { display, plan, title, so_far: Progress::default(), line_len: 0 }
+        BenchmarkStyle { display, plan, is_first, title, so_far: Progress::default(), line_len: 0 }
     }
 
     /// Shows an interval, where progress is shown.
@@ -109,7 +111,7 @@ impl<'a> BenchmarkStyle<'a> {
         let (display, title) = (self.display, &*self.title);
         let nodes = measurement.cluster.as_ref().map(|cluster| asked_nodes(self.plan, cluster));
         match display.form {
-            Form::Csv if display.is_first => [CSV_HEAD, &report::csv(title, &figures)].concat(),
+            Form::Csv if self.is_first => [CSV_HEAD, &report::csv(title, &figures)].concat(),
             Form::Csv => report::csv(title, &figures),
             Form::Quiet => self.wiped() + &report::quiet(title, &figures),
             Form::Full => {
@@ -189,7 +191,7 @@ impl Style for BenchmarkStyle<'_> {
         let measurement = ended.report.measurement;
         let is_told = measurement.started_unix_ns > 0 && !self.display.is_idle && !ended.stdout_is_taken;
         if is_told {
-            if let Some(cluster) = measurement.cluster.as_ref().filter(|_| self.display.is_first) {
+            if let Some(cluster) = measurement.cluster.as_ref().filter(|_| self.is_first) {
                 out.screen(nodes_text(self.display.program, cluster));
             }
             out.screen(self.report(ended));

@@ -1,10 +1,12 @@
 //! Command lines of redis-benchmark, and what they mean.
 
 use pummel_logic::plan::{Backend, Depth, Plan, Protocol, Work};
+use pummel_logic::secrets::masked_text;
 use pummel_logic::time::{MILLISECOND, SECOND};
 
 use super::*;
 use crate::fronts::front_of;
+use crate::getopt::Takes;
 
 fn read_as(program: Program, line: &str) -> Result<BenchmarkCommand, Refusal> {
     let words = line.split_whitespace().map(str::to_owned).collect();
@@ -215,6 +217,29 @@ fn results_of_several_tests_have_a_file_each() {
     assert_eq!(paths("-t set,lpop --json a/r.json"), ["a/r.set.json", "a/r.lpop.json"]);
     assert_eq!(paths("-t rpop,lpop --json r"), ["r.lpop", "r.rpop"]);
     assert_eq!(paths("-t get --json -"), ["-"]);
+}
+
+#[test]
+fn a_password_in_the_command_is_hidden_behind_every_option() {
+    for choice in options::CHOICES {
+        let name = match (choice.short, choice.long) {
+            (Some(short), _) => format!("-{short}"),
+            (None, long) => format!("--{}", long.unwrap_or_default()),
+        };
+        let value = if choice.takes == Takes::Value { " 1" } else { "" };
+        let line =
+            |password: &str| format!("redis-benchmark {name}{value} CONFIG SET requirepass {password}");
+        let told = masked_text(&line("SECRET"));
+        assert!(!told.contains("SECRET") && told.ends_with("requirepass ***"), "{told}");
+    }
+}
+
+#[test]
+fn the_head_of_comma_separated_values_stands_once_where_tests_are_repeated() {
+    let run = test_of("-l --csv -t get");
+    assert_eq!([run.is_first(), run.is_first()], [true, false]);
+    let several = tests_of(Program::Redis, "--csv -t get,set").runs;
+    assert_eq!([several[1].is_first(), several[0].is_first()], [false, true]);
 }
 
 #[test]
