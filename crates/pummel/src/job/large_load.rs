@@ -1,6 +1,6 @@
 //! The words about a load of records that may be larger than its user knows.
 
-use pummel_logic::plan::{Plan, Work};
+use pummel_logic::plan::{Load, Plan, Work};
 use pummel_measure::words::grouped;
 use pummel_report::numbers::number;
 
@@ -12,12 +12,16 @@ const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
 
 /// The records that a plan stores and their size, where they are many; `None` for other plans.
 pub fn words(plan: &Plan) -> Option<String> {
-    let is_plain = |work: &Work| matches!(work, Work::Load(load) if !load.no_plain);
-    if !plan.phases.iter().any(|phase| is_plain(&phase.work)) {
-        return None;
-    }
+    let loads = |stores: fn(&Load) -> bool| {
+        plan.phases.iter().any(|phase| matches!(&phase.work, Work::Load(load) if stores(load)))
+    };
+    let of_plain = u64::from(loads(|load| !load.no_plain));
+    let of_commands = u64::from(loads(|load| load.commands));
     let data = &plan.data;
-    let each = data.key_size.mean() + data.value_size.mean();
+    // A command of a load adds to what stands under its key.
+    let values = of_plain + of_commands * plan.stores_per_record();
+    let each =
+        (of_plain + of_commands) as f64 * data.key_size.mean() + values as f64 * data.value_size.mean();
     let bytes = each * data.records as f64;
     (bytes >= TOLD_BYTES).then(|| {
         format!(
@@ -64,6 +68,15 @@ mod tests {
         assert!(
             said("load -s a --records 1m --value-size 1MiB").is_some_and(|many| many.contains("1.05 TB"))
         );
+        let said_of = |more: &[&str]| {
+            let words = "load -s a:6379 --protocol resp2 --records 1m --load-command".split(' ');
+            let words =
+                words.chain(["RPUSH __key__ __value__"]).chain(more.iter().copied()).map(OsString::from);
+            self::words(&native::job(words, &FrontInputs::without_files(1)).expect("a command line").plan)
+        };
+        assert_eq!(said_of(&[]), None);
+        let many = said_of(&["--load-per-record", "50"]).expect("it is told");
+        assert!(many.contains("10.0 GB of keys and values"), "{many}");
         for words in ["run -s a", "run -s a --records 1g --no-load", "load -s a --records 10m"] {
             assert_eq!(said(words), None, "{words}");
         }
