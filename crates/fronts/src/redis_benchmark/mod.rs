@@ -15,9 +15,9 @@ use std::cell::Cell;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, ValidPlan};
 use pummel_logic::plan::{
-    Arrivals, Backend, ChurningClients, Clock, ClusterOptions, Command, Data, Dataset, DatasetOrder, Depth,
-    Engine, Group, Login, Mix, Pause, Phase, Plan, Protocol, ReadFrom, Route, Spawns, Stop, TlsOptions,
-    Tracking, Work,
+    Arrivals, Backend, ChurningClients, ClientPolicy, Clock, ClusterOptions, Command, Data, Dataset,
+    DatasetOrder, Depth, Engine, Group, Login, Mix, Pause, Phase, Plan, Protocol, ReadFrom, Route, Spawns,
+    Stop, TlsOptions, Tracking, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::secrets::Secret;
@@ -295,6 +295,8 @@ impl Options {
                 calls: batch.into(),
                 sequence: None,
             }),
+            // A connection that is lost ends the tests.
+            policy: ClientPolicy { whole: !self.cluster && self.keep_alive, ..ClientPolicy::default() },
             ..Group::default()
         };
         let plan = Plan {

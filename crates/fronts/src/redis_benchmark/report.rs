@@ -44,6 +44,8 @@ pub struct Setting<'a> {
     pub cluster: Option<(&'static str, usize)>,
     /// `--rps`; 0 without one.
     pub target_rate: u64,
+    /// The rates of the intervals of progress, in requests per second.
+    pub rates: &'a [f64],
 }
 
 /// The settings of a server that reports have.
@@ -139,6 +141,8 @@ fn write_full(setting: &Setting<'_>, figures: &Figures<'_>, text: &mut String) -
     }
     if setting.target_rate > 0 {
         writeln!(text, "\nRPS Summary:\n  target RPS: {:.2}", setting.target_rate as f64)?;
+        writeln!(text, "  RPS distribution (reqs/sec):")?;
+        write_columns(spread(setting.rates), text)?;
     }
     writeln!(text, "\nLatency by percentile distribution:")?;
     by_percentile(figures.times, text)?;
@@ -147,10 +151,25 @@ fn write_full(setting: &Setting<'_>, figures: &Figures<'_>, text: &mut String) -
     writeln!(text, "\nSummary:")?;
     writeln!(text, "  throughput summary: {:.2} requests per second", figures.rate)?;
     writeln!(text, "  latency summary (msec):")?;
+    write_columns(Summary::of(figures.times).columns(), text)
+}
+
+/// The names of the columns, and the values below them.
+fn write_columns(values: [f64; 6], text: &mut String) -> std::fmt::Result {
     let names = ["avg", "min", QUANTILES[0].0, QUANTILES[1].0, QUANTILES[2].0, "max"];
     writeln!(text, "    {}", names.map(|name| format!("{name:>9}")).join(" "))?;
-    let times = Summary::of(figures.times).columns().map(|time| format!("{time:9.3}"));
-    writeln!(text, "    {}", times.join(" "))
+    writeln!(text, "    {}", values.map(|value| format!("{value:9.3}")).join(" "))
+}
+
+/// Mean, least, quantiles and greatest of some values; zeros where there are none.
+fn spread(values: &[f64]) -> [f64; 6] {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |rank: u64| sorted.get(rank as usize - 1).copied().unwrap_or_default();
+    let count = sorted.len() as u64;
+    let mean = sorted.iter().sum::<f64>() / count.max(1) as f64;
+    let [p50, p95, p99] = QUANTILES.map(|(_, quantile)| at(rank(quantile, count)));
+    [mean, at(1), p50, p95, p99, at(count.max(1))]
 }
 
 /// The lines at 0, 50, 75, 87.5 per cent and so on, up to the one that has all requests, and one for 100 per cent. A line that has as
@@ -255,6 +274,7 @@ mod tests {
             servers: vec![ServerSettings { save: "3600 1".into(), append_only: "no".into() }],
             cluster: None,
             target_rate: 0,
+            rates: &[],
         };
         let text = full(&setting, &figures(&times));
         let expected = "\
@@ -285,6 +305,35 @@ Summary:
           avg       min       p50       p95       p99       max
 ";
         assert!(text.contains(summary), "{text}");
+    }
+
+    #[test]
+    fn the_rates_of_a_paced_test_are_spread_below_the_one_asked_for() {
+        let times = times(&[(100, 10)]);
+        let setting = Setting {
+            title: "GET",
+            clients: 1,
+            payload_bytes: 3,
+            keep_alive: true,
+            threads: 0,
+            servers: Vec::new(),
+            cluster: None,
+            target_rate: 2_000,
+            rates: &[2_010.0, 1_990.0, 1_900.0],
+        };
+        let text = full(&setting, &figures(&times));
+        let expected = "
+  multi-thread: no
+
+RPS Summary:
+  target RPS: 2000.00
+  RPS distribution (reqs/sec):
+          avg       min       p50       p95       p99       max
+     1966.667  1900.000  1990.000  2010.000  2010.000  2010.000
+
+Latency by";
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(spread(&[]), [0.0; 6]);
     }
 
     #[test]

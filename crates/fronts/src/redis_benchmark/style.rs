@@ -19,6 +19,9 @@ use crate::redis_benchmark::suite::Program;
 use crate::redis_benchmark::{Display, Form};
 use crate::style::{Doubted, Ended, Event, Moment, Refused, RefusedCause, Style, StyleOutput};
 
+/// Most rates of intervals that are kept: those of the first three days.
+const RATES_MAX: usize = 1 << 20;
+
 /// The words of redis-benchmark about one test.
 #[derive(Clone, Debug)]
 pub struct BenchmarkStyle<'a> {
@@ -28,6 +31,8 @@ pub struct BenchmarkStyle<'a> {
     is_first: bool,
     title: Cow<'a, str>,
     so_far: Progress,
+    /// The rates of the intervals so far, in requests per second, where a rate is asked for.
+    rates: Vec<f64>,
     /// Length of the line of progress that stands on the terminal.
     line_len: usize,
 }
@@ -63,7 +68,15 @@ impl<'a> BenchmarkStyle<'a> {
     /// user, have none.
     pub fn new(display: &'a Display, plan: &'a Plan, is_first: bool) -> BenchmarkStyle<'a> {
         let title = visible::words(&display.title);
-        BenchmarkStyle { display, plan, is_first, title, so_far: Progress::default(), line_len: 0 }
+        BenchmarkStyle {
+            display,
+            plan,
+            is_first,
+            title,
+            so_far: Progress::default(),
+            rates: Vec::new(),
+            line_len: 0,
+        }
     }
 
     /// Shows an interval, where progress is shown.
@@ -81,6 +94,9 @@ impl<'a> BenchmarkStyle<'a> {
             }
         }
         self.so_far.add(now);
+        if self.display.target_rate > 0 && self.rates.len() < RATES_MAX {
+            self.rates.push(now.figures().0);
+        }
         if self.display.form == Form::Csv {
             return;
         }
@@ -124,6 +140,7 @@ impl<'a> BenchmarkStyle<'a> {
                     servers: settings(measurement.evidence.as_ref()),
                     cluster: nodes.map(|nodes| (kind_of_nodes(display.program, self.plan), nodes.len())),
                     target_rate: display.target_rate,
+                    rates: &self.rates,
                 };
                 self.wiped() + &report::full(&setting, &figures)
             }
