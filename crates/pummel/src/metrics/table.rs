@@ -113,8 +113,8 @@ pub static ROWS: &[Row] = &[
         "pummel_run_info",
         &["front", "protocol", "mode", "backend", "clock", "seed"],
         Since::Interval,
-        "1, with the main settings of the run in the labels; `front` is the kind of command line (`native`, `mutilate`, `memaslap` or \
-         `mcperf`); in a controller from the end of a run on",
+        "1, with the main settings of the run in the labels; `front` is the kind of command line (`native`, `mutilate`, `memaslap`, \
+         `mcperf` or `redis-benchmark`); in a controller from the end of a run on",
     ),
     gauge("pummel_phase", &["phase"], Since::Start, "1 for the phase that the run is in, 0 for the others"),
     gauge(
