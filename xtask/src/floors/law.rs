@@ -25,7 +25,7 @@ pub const CRATES: [Crate; 10] = [
 ];
 
 const LOGIC: &[&str] = &[
-    "merge rng secrets time words",
+    "decimal merge rng secrets time words",
     "bodies",
     "connection::outbox",
     "counters",
