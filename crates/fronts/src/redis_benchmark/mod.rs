@@ -297,7 +297,6 @@ impl Options {
             }),
             // A connection that is lost ends the tests.
             policy: ClientPolicy { whole: !self.cluster && self.keep_alive, ..ClientPolicy::default() },
-            ..Group::default()
         };
         let plan = Plan {
             servers: vec![self.server()],
