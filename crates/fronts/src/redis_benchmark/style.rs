@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use pummel_logic::plan::{Plan, ReadFrom};
 use pummel_logic::time::{MILLISECOND, Nanos, seconds};
 use pummel_measure::cluster::{ClusterNode, ClusterSeen};
+use pummel_measure::connections::TroubleKind;
 use pummel_measure::evidence::{Evidence, ServerReading};
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Measurement, Status};
@@ -150,7 +151,12 @@ impl<'a> BenchmarkStyle<'a> {
     /// The words of the original for what ends the tests; `None` where nothing does.
     fn trouble(&self, measurement: &Measurement) -> Option<String> {
         if let Some(Reason::NotOpened { why: Some(Why::Trouble(trouble)), .. }) = &measurement.reason {
-            return Some(self.unconnected(&trouble.what));
+            // A greeting that is refused is an error reply.
+            let said = trouble.what.strip_prefix("the server said: ");
+            return Some(match (trouble.kind, said) {
+                (TroubleKind::HandshakeRefused(_), Some(words)) => format!("Error from server: {words}"),
+                _ => self.unconnected(&trouble.what),
+            });
         }
         if let Some(message) = measurement.messages.keys().next() {
             return Some(format!("Error from server: {message}"));

@@ -185,6 +185,12 @@ fn an_error_a_lost_connection_and_a_server_that_is_not_there_end_the_tests() {
         |ended: &Output| said(ended).lines().find(|line| line.starts_with("Error from")).map(str::to_owned);
     assert!(line(&own).is_some() && line(&own) == line(&theirs), "{own:?} {theirs:?}");
 
+    let closed = Redis::start(&["--requirepass", "pw"]);
+    let words = ["-s", &closed.name(), "-a", "wrong", "-n", "20", "-t", "get"];
+    let (theirs, own) = (original(&words), ours(&words));
+    assert_eq!(own.status.code(), Some(1));
+    assert!(line(&own).is_some_and(|line| line.contains("WRONGPASS")), "{own:?} {theirs:?}");
+
     let nobody = Nobody::new();
     let port = nobody.address.port().to_string();
     let own = ours(&["-p", &port, "-n", "20", "-t", "set,get"]);
