@@ -10,11 +10,15 @@ use crate::{mcperf, memaslap, mutilate, redis_benchmark};
 pub const FRONTS: [Front; 4] =
     [mcperf::front::FRONT, memaslap::front::FRONT, mutilate::front::FRONT, redis_benchmark::front::FRONT];
 
+/// The front with this name, its own or that of a link; `None` for another name.
+pub fn of_name(name: &str) -> Option<&'static Front> {
+    FRONTS.iter().find(|front| front.names().any(|known| known == name))
+}
+
 /// The front that a command line is of, by the name of the program or by its subcommand, with the program as errors name it and
 /// the words behind it; `None` for pummel's own.
 pub fn front_of<W: AsRef<OsStr>>(words: &[W]) -> Option<(&'static Front, String, &[W])> {
     let file_name = |word: &W| Path::new(word).file_name().map(|name| name.to_string_lossy().into_owned());
-    let of_name = |name: &str| FRONTS.iter().find(|front| front.names().any(|known| known == name));
     let program = words.first()?;
     if let Some(front) = file_name(program).and_then(|name| of_name(&name)) {
         return Some((front, program.as_ref().to_string_lossy().into_owned(), &words[1..]));

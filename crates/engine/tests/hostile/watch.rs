@@ -37,7 +37,7 @@ fn watch_all() {
         thread::sleep(Duration::from_secs(1));
         let runs = RUNS.lock().expect("no holder panics");
         if let Some((name, _)) = runs.iter().find(|(_, began)| began.elapsed() > LONGEST) {
-            // A thread that never ends cannot be ended alone. What is written past the capture of tests reaches whoever reads it.
+            // A thread that never ends cannot be ended alone. The capture of tests would keep the words of `println!`.
             let words = format!("hostile finding: {name}: it does not end\n");
             let _ = std::io::Write::write_all(&mut std::io::stdout(), words.as_bytes());
             std::process::exit(1);

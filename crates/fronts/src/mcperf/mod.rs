@@ -562,11 +562,8 @@ fn client(value: &str) -> Result<(u32, u32), Refusal> {
 }
 
 fn clock(value: &str) -> Result<Clock, Refusal> {
-    match value {
-        "kernel" => Ok(Clock::Kernel),
-        "user" => Ok(Clock::User),
-        _ => Err(Refusal(format!("option --clock value '{value}' is neither kernel nor user"))),
-    }
+    let refused = || Refusal(format!("option --clock value '{value}' is neither kernel nor user"));
+    Clock::from_name(value).ok_or_else(refused)
 }
 
 /// What a plain number in a distribution means.

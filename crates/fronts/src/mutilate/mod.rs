@@ -370,18 +370,15 @@ fn seed(options: &Options, inputs: &FrontInputs) -> Result<u64, Refusal> {
 }
 
 fn engine(options: &Options, cpus: &[usize]) -> Result<Engine, Refusal> {
-    let clock = match options.clock.as_deref() {
-        None | Some("kernel") => Clock::Kernel,
-        Some("user") => Clock::User,
-        Some(other) => return Err(fatal(format!("--clock must be kernel or user, not '{other}'"))),
-    };
+    let refused = |typed: &str| fatal(format!("--clock must be kernel or user, not '{typed}'"));
+    let clock = options.clock.as_deref().map(|typed| Clock::from_name(typed).ok_or_else(|| refused(typed)));
     let pinned = options.affinity && options.threads > 1;
     Ok(Engine {
         threads: options.threads.max(1) as u32,
         cpus: if pinned { cpus.to_vec() } else { Vec::new() },
         backend: Backend::Auto,
         wait: if options.blocking { Wait::Block } else { Wait::Spin },
-        clock,
+        clock: clock.transpose()?.unwrap_or_default(),
         stamps: None,
     })
 }

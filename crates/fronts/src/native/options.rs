@@ -528,8 +528,8 @@ pub struct MixArgs {
     ///
     /// __key__ is a key chosen by --popularity, which no other operation but commands uses, and __key2__ to __key9__ are further ones;
     /// __number__ is the number of the record, from 0, and __number:12__ has at least 12 digits; __value__ is the value that loading
-    /// would store there, and __value:DIST__ are bytes of another size; __int:1-99__ is an integer of this range and __int:DIST__ one of a distribution, drawn anew at each place
-    /// or, as __int.a:1-99__, once for the name; __client__ is the number of the client, __seq__ that of the request among its
+    /// would store there, and __value:DIST__ are bytes of another size; __int:1-99__ is an integer of this range, __int:01-99__ one of
+    /// two digits and __int:DIST__ one of a distribution, drawn anew at each place or, as __int.a:1-99__, once for the name; __client__ is the number of the client, __seq__ that of the request among its
     /// client's, and __now_ms__ the wall clock. \__x__ stands for the word itself. Quoting works as in redis-cli. The keys do not
     /// exist at first, unless --load is given, which stores __value__ there by SET
     ///

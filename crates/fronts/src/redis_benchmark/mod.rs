@@ -11,6 +11,7 @@ pub mod suite;
 mod tests;
 
 use std::cell::Cell;
+use std::path::{Path, PathBuf};
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, ValidPlan};
@@ -24,7 +25,7 @@ use pummel_logic::secrets::Secret;
 use pummel_logic::time::{MILLISECOND, SECOND, from_seconds};
 
 pub use self::options::Refusal;
-use self::options::{Given, Options, file_of_test, parse};
+use self::options::{Given, Options, parse};
 use self::suite::{Fillings, Program, Test, chosen, named};
 pub use self::suite::{NAME, VALKEY_NAME};
 use crate::job::{FrontInputs, Job};
@@ -256,48 +257,11 @@ impl Options {
             false => Err(Refusal::Words(format!("{name} {seconds}: expected a number of seconds above 0"))),
         };
         let time_ns = self.duration.map(|duration| seconds_above_0("--duration", duration)).transpose()?;
-        let clients = self.clients as u32;
-        let pipeline = self.pipeline as u32;
         // Commands of a sequence are a part of the batch each.
         let turn: u64 = test.commands.iter().map(|(count, _)| u64::from(*count)).sum();
-        let batch = u64::from(pipeline).saturating_mul(turn).min(u32::MAX.into()) as u32;
-        let weights = test.commands.iter().enumerate();
-        let ops = weights.map(|(at, (count, _))| Verb::of_command(at).map(|verb| (verb, f64::from(*count))));
-        let ops = ops
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| Refusal::Words("the command has more parts than can be told apart".to_owned()))?;
-        let mix = Mix { in_turns: ops.len() > 1, ..Mix::of(&ops) };
+        let batch = (self.pipeline as u64).saturating_mul(turn).min(u32::MAX.into()) as u32;
+        let phases = self.phases(&test.commands, Stop { time_ns, requests })?;
         let commands: Vec<Command> = test.commands.into_iter().map(|(_, command)| command).collect();
-        let phase = |name: &str, stop, recorded| Phase {
-            name: name.to_owned(),
-            work: Work::Mix(mix.clone()),
-            stop,
-            recorded,
-        };
-        let mut phases = Vec::new();
-        if self.idle {
-            let work = Work::Pause(Pause { until_ns: 0, for_ns: IDLE_NS });
-            phases.push(Phase { name: "idle".to_owned(), work, stop: Stop::default(), recorded: false });
-        }
-        if self.warm_up > 0.0 {
-            let stop = Stop { time_ns: Some(from_seconds(self.warm_up)), requests: None };
-            phases.push(phase("warm-up", stop, false));
-        }
-        phases.push(phase("measure", Stop { time_ns, requests }, true));
-        let group = Group {
-            name: "clients".to_owned(),
-            clients,
-            depth: if batch > 1 { Depth::Batch(batch) } else { Depth::Limit(1) },
-            arrivals: if self.rate > 0 { Arrivals::Constant } else { Arrivals::Closed },
-            rate: (self.rate > 0).then_some(self.rate as f64),
-            churn: (!self.keep_alive).then(|| ChurningClients {
-                spawns: Spawns::Closed,
-                calls: batch.into(),
-                sequence: None,
-            }),
-            // A connection that is lost ends the tests.
-            policy: ClientPolicy { whole: !self.cluster && self.keep_alive, ..ClientPolicy::default() },
-        };
         let plan = Plan {
             servers: vec![self.server()],
             protocol: if self.resp3 { Protocol::Resp3 } else { Protocol::Resp2 },
@@ -333,11 +297,51 @@ impl Options {
                 value_size: Dist::Fixed(f64::from(self.size)),
                 ..Data::default()
             },
-            groups: vec![group],
+            groups: vec![self.group(batch)],
             phases,
             ..Plan::default()
         };
         plan.validate().map_err(|invalid| self.unfit(&invalid))
+    }
+
+    /// The phases of a test whose clients ask these commands in turns, the measured one up to `stop`.
+    fn phases(&self, commands: &[(u32, Command)], stop: Stop) -> Result<Vec<Phase>, Refusal> {
+        let weights = commands.iter().enumerate();
+        let ops = weights.map(|(at, (count, _))| Verb::of_command(at).map(|verb| (verb, f64::from(*count))));
+        let ops = ops
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| Refusal::Words("the command has more parts than can be told apart".to_owned()))?;
+        let mix = Mix { in_turns: ops.len() > 1, ..Mix::of(&ops) };
+        let phase = |name: &str, work, stop, recorded| Phase { name: name.to_owned(), work, stop, recorded };
+        let mut phases = Vec::new();
+        if self.idle {
+            let work = Work::Pause(Pause { until_ns: 0, for_ns: IDLE_NS });
+            phases.push(phase("idle", work, Stop::default(), false));
+        }
+        if self.warm_up > 0.0 {
+            let stop = Stop { time_ns: Some(from_seconds(self.warm_up)), requests: None };
+            phases.push(phase("warm-up", Work::Mix(mix.clone()), stop, false));
+        }
+        phases.push(phase("measure", Work::Mix(mix), stop, true));
+        Ok(phases)
+    }
+
+    /// The clients, which send so many requests together.
+    fn group(&self, batch: u32) -> Group {
+        Group {
+            name: "clients".to_owned(),
+            clients: self.clients as u32,
+            depth: if batch > 1 { Depth::Batch(batch) } else { Depth::Limit(1) },
+            arrivals: if self.rate > 0 { Arrivals::Constant } else { Arrivals::Closed },
+            rate: (self.rate > 0).then_some(self.rate as f64),
+            churn: (!self.keep_alive).then(|| ChurningClients {
+                spawns: Spawns::Closed,
+                calls: batch.into(),
+                sequence: None,
+            }),
+            // A connection that is lost ends the tests.
+            policy: ClientPolicy { whole: !self.cluster && self.keep_alive, ..ClientPolicy::default() },
+        }
     }
 
     fn server(&self) -> String {
@@ -349,23 +353,28 @@ impl Options {
     }
 
     fn engine(&self) -> Result<Engine, Refusal> {
-        let named = |option: &str, value: &str, known: &str| {
-            Refusal::Words(format!("{option}: expected {known}, not '{}'", value.escape_debug()))
-        };
-        let clock = match self.clock.as_deref() {
-            None | Some("kernel") => Clock::Kernel,
-            Some("user") => Clock::User,
-            Some(other) => return Err(named("--clock", other, "kernel or user")),
-        };
-        let backend = match self.backend.as_deref() {
-            None => Backend::Auto,
-            Some(name) => {
-                Backend::from_name(name).ok_or_else(|| named("--backend", name, "auto, epoll or uring"))?
-            }
-        };
-        // A thread without a client would do nothing.
-        let threads = (self.threads.max(1) as u32).min(self.clients as u32);
-        Ok(Engine { threads, clock, backend, ..Engine::default() })
+        /// The value of an option, which is one of some words; the default where the option is not given.
+        fn named<T>(
+            option: &str,
+            typed: Option<&str>,
+            of: fn(&str) -> Option<T>,
+            known: &str,
+        ) -> Result<Option<T>, Refusal> {
+            let refused = |typed: &str| {
+                Refusal::Words(format!("{option}: expected {known}, not '{}'", typed.escape_debug()))
+            };
+            typed.map(|typed| of(typed).ok_or_else(|| refused(typed))).transpose()
+        }
+        let clock = named("--clock", self.clock.as_deref(), Clock::from_name, "kernel or user")?;
+        let backend =
+            named("--backend", self.backend.as_deref(), Backend::from_name, "auto, epoll or uring")?;
+        Ok(Engine {
+            // A thread without a client would do nothing.
+            threads: (self.threads.max(1) as u32).min(self.clients as u32),
+            clock: clock.unwrap_or_default(),
+            backend: backend.unwrap_or(Backend::Auto),
+            ..Engine::default()
+        })
     }
 
     /// The words about a plan that cannot be run: those of the option that decides the field.
@@ -411,4 +420,14 @@ fn encoded_bytes(words: &[String]) -> u64 {
     let head = 1 + digits(words.len()) + 2;
     let of_word = |word: &String| 1 + digits(word.len()) + 2 + word.len() + 2;
     (head + words.iter().map(of_word).sum::<usize>()) as u64
+}
+
+/// The name of a result's file for one of several tests: that of the test stands before its ending.
+fn file_of_test(path: &Path, test: &str) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = match name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) {
+        Some((stem, ending)) => format!("{stem}.{test}.{ending}"),
+        None => format!("{name}.{test}"),
+    };
+    path.with_file_name(name)
 }

@@ -1,15 +1,13 @@
 //! The options of redis-benchmark's command line, and the original's own way of reading them: whole words from left to right, up to the
 //! first that is none.
 
-use std::path::PathBuf;
-
 use pummel_logic::plan::ReadFrom;
 use pummel_logic::secrets::Secret;
 
 use crate::c_numbers::{strtod, strtol};
 use crate::getopt::{Choice, Takes};
 use crate::outputs::ResultPaths;
-use crate::values::server_uri;
+use crate::values::server_uri::{address_and_facts, percent_decoded};
 
 /// Most threads of the original.
 const THREADS_MAX: i32 = 500;
@@ -100,6 +98,9 @@ pub enum Refusal {
     /// Anything else, in a line of words.
     Words(String),
 }
+
+/// Schemes of the URI of a server.
+const URI_SCHEMES: [&str; 4] = ["redis", "rediss", "valkey", "valkeys"];
 
 /// What a command line asks for.
 #[derive(Debug)]
@@ -328,16 +329,15 @@ impl Options {
     /// Takes over what a URI says. A password in it is accepted here, as by the original.
     fn adopt_uri(&mut self, uri: &str) -> Result<(), Refusal> {
         let wrong = |why: &str| Refusal::Words(format!("Invalid URI: {why}"));
-        let Some((scheme, rest)) = uri.split_once("://") else {
-            return Err(Refusal::Words("Invalid URI scheme".to_owned()));
-        };
+        let unknown = || Refusal::Words("Invalid URI scheme".to_owned());
+        let (scheme, rest) = uri.split_once("://").ok_or_else(unknown)?;
+        if !URI_SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+            return Err(unknown());
+        }
         let (login, place) =
             rest.rsplit_once('@').map_or((None, rest), |(login, place)| (Some(login), place));
-        let (address, facts) = server_uri::address_and_facts(&format!("{scheme}://{place}"))
-            .map_err(|_| Refusal::Words("Invalid URI scheme".to_owned()))?;
-        if facts.is_resp != Some(true) {
-            return Err(Refusal::Words("Invalid URI scheme".to_owned()));
-        }
+        let read = address_and_facts(&format!("{scheme}://{place}"));
+        let (address, facts) = read.map_err(|error| wrong(&error.to_string()))?;
         let (host, number) = address.rsplit_once(':').unwrap_or((&address, ""));
         self.host = host.trim_matches(['[', ']']).to_owned();
         self.port = port(number)?;
@@ -388,31 +388,4 @@ fn seconds(name: &str, text: &str) -> Result<f64, Refusal> {
         "{name}: expected a number of seconds above 0, not '{}'",
         text.escape_debug()
     )))
-}
-
-/// Text in which `%HH` stands for a byte; `None` where no two hexadecimal digits follow a `%`, or the bytes are no text.
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        if first != b'%' {
-            bytes.push(first);
-            rest = after;
-            continue;
-        }
-        let digits = after.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
-        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-        rest = &after[2..];
-    }
-    String::from_utf8(bytes).ok()
-}
-
-/// The name of a result's file for one of several tests: that of the test stands before its ending.
-pub(super) fn file_of_test(path: &std::path::Path, test: &str) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = match name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) {
-        Some((stem, ending)) => format!("{stem}.{test}.{ending}"),
-        None => format!("{name}.{test}"),
-    };
-    path.with_file_name(name)
 }

@@ -95,7 +95,9 @@ impl<'a> BenchmarkStyle<'a> {
             }
         }
         self.so_far.add(now);
-        if self.display.target_rate > 0 && self.rates.len() < RATES_MAX {
+        // A part of an interval at the end of the test says little about the rate.
+        let is_whole = now.length_ns >= self.plan.interval_ns / 2;
+        if self.display.target_rate > 0 && is_whole && self.rates.len() < RATES_MAX {
             self.rates.push(now.figures().0);
         }
         if self.display.form == Form::Csv {

@@ -21,10 +21,10 @@ const DRAWN: &str = "__rand_int__";
 /// A tag that decides the slot of a key, in commands for a cluster.
 const TAG: &str = "{tag}";
 
-/// The place of that tag: the key of a record, which no other text of the word follows or precedes within the braces.
+/// The place of that tag: the key of a record between braces.
 const TAG_PLACE: &str = "{__key__}";
 
-/// In a word of the suite, the tag of a cluster or nothing.
+/// Stands in a key of the suite where keys have a tag in a cluster.
 const TEST_TAG: &str = "{}";
 
 /// Longest value that stands in a template as it is. A longer one is that of a record, so that no plan holds it.
@@ -42,7 +42,8 @@ pub enum Program {
 impl Program {
     /// The program that is called by this name, whatever folder it is in.
     pub fn of_name(name: &str) -> Program {
-        if name.contains("valkey") { Program::Valkey } else { Program::Redis }
+        let file_name = name.rsplit('/').next().unwrap_or(name);
+        if file_name == VALKEY_NAME { Program::Valkey } else { Program::Redis }
     }
 
     /// The name of the program.

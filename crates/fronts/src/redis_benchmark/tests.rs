@@ -126,6 +126,8 @@ fn what_cannot_be_followed_is_refused_with_its_words() {
         ("-u http://a", "Invalid URI scheme"),
         ("-u memcached://a", "Invalid URI scheme"),
         ("-u redis://%zz@a", "Invalid URI: a % needs"),
+        ("-u redis://a?b=1", "Invalid URI: expected a URI without '?'"),
+        ("-u redis://a/x", "Invalid URI: expected redis://"),
         ("--sequential", "--sequential: pummel run has"),
         ("--rfr maybe", "--rfr: expected no, yes or all"),
         ("--rfr yes", "--rfr: expected --cluster"),
@@ -248,6 +250,7 @@ fn each_program_has_its_own_name() {
         ("redis-benchmark -q", Program::Redis),
         ("/usr/bin/valkey-benchmark -q", Program::Valkey),
         ("pummel valkey-benchmark -q", Program::Valkey),
+        ("/opt/valkey/bin/redis-benchmark -q", Program::Redis),
         ("pummel redis-benchmark -q", Program::Redis),
     ] {
         let words: Vec<&str> = line.split(' ').collect();

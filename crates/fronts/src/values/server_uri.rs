@@ -104,19 +104,24 @@ fn user_of(typed: &str) -> Result<String, String> {
                     --password-file FILE"
             .to_owned());
     }
-    let unreadable = || "expected a user of text, with %XX for special characters, before the @".to_owned();
-    let mut bytes = Vec::new();
-    let mut rest = typed.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
+    let user = percent_decoded(typed).filter(|user| !user.is_empty());
+    user.ok_or_else(|| "expected a user of text, with %XX for special characters, before the @".to_owned())
+}
+
+/// Text in which `%HH` stands for a byte; `None` where no two hexadecimal digits follow a `%`, or the bytes are no text.
+pub(crate) fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
         rest = after;
-        if byte != b'%' {
-            bytes.push(byte);
+        if first != b'%' {
+            bytes.push(first);
             continue;
         }
-        let digits = rest.split_at_checked(2).ok_or_else(unreadable)?;
-        let text = str::from_utf8(digits.0).map_err(|_| unreadable())?;
-        bytes.push(u8::from_str_radix(text, 16).map_err(|_| unreadable())?);
-        rest = digits.1;
+        let (digits, behind) = rest.split_at_checked(2)?;
+        let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
+        bytes.push(u8::from_str_radix(str::from_utf8(digits).ok().filter(|_| is_hex)?, 16).ok()?);
+        rest = behind;
     }
-    String::from_utf8(bytes).ok().filter(|user| !user.is_empty()).ok_or_else(unreadable)
+    String::from_utf8(bytes).ok()
 }

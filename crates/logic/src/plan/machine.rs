@@ -80,16 +80,17 @@ pub enum Wait {
     Brief,
 }
 
-/// The clock that decides when a reply arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Clock {
-    /// The kernel's receive stamp.
-    #[default]
-    Kernel,
-    /// The worker's own reading when it took the bytes; for comparison with other tools.
-    User,
+crate::words! {
+    /// The clock that decides when a reply arrived.
+    #[derive(Default)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum Clock {
+        /// The kernel's receive stamp.
+        #[default]
+        Kernel = "kernel",
+        /// The worker's own reading when it took the bytes; for comparison with other tools.
+        User = "user",
+    }
 }
 
 /// Options of every socket.

@@ -9,7 +9,7 @@ use clap::{Args, Command, FromArgMatches, ValueEnum};
 use pummel_engine::sys;
 use pummel_fronts::exit_status::Exit;
 use pummel_fronts::front::{Front, Request};
-use pummel_fronts::fronts::FRONTS;
+use pummel_fronts::fronts::{FRONTS, of_name};
 use pummel_fronts::job::{FrontInputs, Job, UsageError, check_places};
 use pummel_fronts::native;
 use pummel_fronts::native::places::file_of;
@@ -89,11 +89,8 @@ impl Wanted {
     fn of(args: &ExplainArgs) -> Result<Wanted, clap::Error> {
         let subcommand = match args.front.as_str() {
             "native" | "run" => "run",
-            name => {
-                let links = FRONTS.iter().flat_map(Front::names);
-                let known = known_fronts().chain(links).find(|known| *known == name);
-                known.ok_or_else(|| no_such_front(name))?
-            }
+            name if known_fronts().any(|known| known == name) || of_name(name).is_some() => name,
+            name => return Err(no_such_front(name).into()),
         };
         let mut wanted =
             Wanted { words: vec![subcommand.into()], plan: args.plan.clone(), format: args.format };
@@ -121,7 +118,7 @@ impl Wanted {
 
     fn job(&self, inputs: &FrontInputs) -> Result<Job, clap::Error> {
         let name = self.words.first().and_then(|word| word.to_str()).unwrap_or_default();
-        if let Some(front) = FRONTS.iter().find(|front| front.names().any(|known| known == name)) {
+        if let Some(front) = of_name(name) {
             return job_of(front, name, &self.words[1..], inputs);
         }
         if self.words.first().is_some_and(|word| word == "run") {

@@ -1,8 +1,6 @@
 //! Commands whose places are filled from the rows of a file, and commands that call a script, on redis-server.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,7 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::common::redis::Redis;
+use crate::common::redis::{Monitor, Redis};
 use crate::common::{Ended, Running, Serve};
 
 fn pummel_words(words: &[&str]) -> Ended {
@@ -23,34 +21,6 @@ fn file(name: &str, content: &str) -> (TempDir, PathBuf) {
     let path = folder.path().join(name);
     fs::write(&path, content).expect("it is written");
     (folder, path)
-}
-
-/// A client of a server that hears of all commands.
-struct Monitor(BufReader<UnixStream>);
-
-impl Monitor {
-    fn of(redis: &Redis) -> Monitor {
-        let mut stream = UnixStream::connect(redis.name()).expect("it listens");
-        stream.write_all(b"MONITOR\r\n").expect("it reads");
-        let mut lines = BufReader::new(stream);
-        let mut ok = String::new();
-        lines.read_line(&mut ok).expect("it answers");
-        assert_eq!(ok, "+OK\r\n");
-        Monitor(lines)
-    }
-
-    /// The words of the next `count` commands with this name, without it.
-    fn commands(&mut self, name: &str, count: usize) -> Vec<String> {
-        let mut found = Vec::new();
-        while found.len() < count {
-            let mut line = String::new();
-            assert!(self.0.read_line(&mut line).expect("it goes on") > 0, "the server is there");
-            if let Some((_, words)) = line.trim_end().split_once(&format!("] \"{name}\" ")) {
-                found.push(words.to_owned());
-            }
-        }
-        found
-    }
 }
 
 #[test]

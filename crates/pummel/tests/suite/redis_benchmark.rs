@@ -2,14 +2,12 @@
 //! and how each ends.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::process::{Command, Output};
 use std::thread;
 
 use tempfile::TempDir;
 
-use crate::common::redis::Redis;
+use crate::common::redis::{Monitor, Redis};
 use crate::common::{Nobody, Process, Serve, shell_status, until, value_of};
 
 /// The program of redis-tools, on which Debian's redis-server depends.
@@ -43,30 +41,18 @@ fn shown(output: &Output) -> String {
 fn seen(redis: &Redis, run: impl FnOnce() -> Output) -> (BTreeMap<String, u64>, Output) {
     const MARK: &str = "the-end-of-what-is-compared";
     redis.say("FLUSHALL");
-    let mut stream = UnixStream::connect(redis.name()).expect("it listens");
-    stream.write_all(b"MONITOR\r\n").expect("it reads");
-    let mut lines = BufReader::new(stream);
-    let mut ok = String::new();
-    lines.read_line(&mut ok).expect("it answers");
-    assert_eq!(ok, "+OK\r\n");
-    let reader = thread::spawn(move || {
-        let mut counts = BTreeMap::new();
-        for line in lines.lines() {
-            let line = line.expect("it goes on");
-            if line.contains(MARK) {
-                break;
-            }
-            let Some((_, words)) = line.split_once("] ") else { continue };
-            let name = words.split('"').nth(1).unwrap_or_default().to_ascii_lowercase();
-            if !ASIDE.contains(&&name[..]) {
-                *counts.entry(without_drawn(words)).or_insert(0) += 1;
-            }
-        }
-        counts
-    });
+    let monitor = Monitor::of(redis);
+    let reader = thread::spawn(move || monitor.until(MARK));
     let output = run();
     redis.say(&format!("ECHO {MARK}"));
-    (reader.join().expect("it counts"), output)
+    let mut counts = BTreeMap::new();
+    for words in reader.join().expect("it hears all") {
+        let name = words.split('"').nth(1).unwrap_or_default().to_ascii_lowercase();
+        if !ASIDE.contains(&&name[..]) {
+            *counts.entry(without_drawn(&words)).or_insert(0) += 1;
+        }
+    }
+    (counts, output)
 }
 
 /// Words with `#` in place of each twelve digits that follow each other.
@@ -207,6 +193,15 @@ fn an_error_a_lost_connection_and_a_server_that_is_not_there_end_the_tests() {
     assert!(said(&own).contains("Error: "), "{own:?}");
     let text = shown(&own);
     assert!(text.contains("====== SET ======") && !text.contains("====== GET ======"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_written_is_said_before_anything_is_sent() {
+    let redis = Redis::start(&[]);
+    let ended = ours(&["-s", &redis.name(), "-n", "20", "-t", "set,get", "--hdr", "no/such/directory/r.hdr"]);
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("no/such/directory/r.set.hdr"), "{ended:?}");
+    assert!(!redis.counted().contains_key("set"), "nothing is sent");
 }
 
 #[test]

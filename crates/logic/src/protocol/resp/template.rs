@@ -197,7 +197,9 @@ impl fmt::Display for TemplateError {
 fn hint(word: &str) -> &'static str {
     match word {
         "__data__" => " (memtier's __data__ is __value__)",
-        "__rand_int__" => " (redis-benchmark's __rand_int__ is __int:0-99__)",
+        "__rand_int__" => {
+            " (redis-benchmark's __rand_int__ with -r 100 is __int:000000000000-000000000099__)"
+        }
         _ => "",
     }
 }

@@ -1,7 +1,7 @@
 //! A redis-server of a test's own.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
@@ -83,6 +83,48 @@ impl Redis {
             Some((name.to_owned(), rest.split_once(',')?.0.parse().ok()?))
         };
         self.say("INFO commandstats").lines().filter_map(line).collect()
+    }
+}
+
+/// A client of a server that hears of all commands.
+pub struct Monitor(BufReader<UnixStream>);
+
+impl Monitor {
+    pub fn of(redis: &Redis) -> Monitor {
+        let mut stream = UnixStream::connect(redis.name()).expect("it listens");
+        stream.write_all(b"MONITOR\r\n").expect("it reads");
+        let mut lines = BufReader::new(stream);
+        let mut ok = String::new();
+        lines.read_line(&mut ok).expect("it answers");
+        assert_eq!(ok, "+OK\r\n");
+        Monitor(lines)
+    }
+
+    /// The words of the next command, with its name.
+    fn next(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.0.read_line(&mut line).expect("it goes on") > 0, "the server is there");
+            if let Some((_, words)) = line.trim_end().split_once("] ") {
+                return words.to_owned();
+            }
+        }
+    }
+
+    /// The words of the commands up to one with this text in it.
+    pub fn until(mut self, mark: &str) -> Vec<String> {
+        std::iter::from_fn(|| Some(self.next()).filter(|words| !words.contains(mark))).collect()
+    }
+
+    /// The words of the next `count` commands with this name, without it.
+    pub fn commands(&mut self, name: &str, count: usize) -> Vec<String> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            if let Some(words) = self.next().strip_prefix(&format!("\"{name}\" ")) {
+                found.push(words.to_owned());
+            }
+        }
+        found
     }
 }
 
