@@ -38,6 +38,7 @@ fn data() -> Data {
         value_compress: 1.0,
         key_tag: None,
         slots: Vec::new(),
+        first_key: 0,
         style: Style::default(),
     }
 }

@@ -65,6 +65,7 @@ impl Story {
             value_compress: 1.0,
             key_tag: None,
             slots: Vec::new(),
+            first_key: 0,
             style: Style::default(),
         };
         let windows = WindowMaker::new(window);

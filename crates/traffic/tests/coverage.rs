@@ -51,6 +51,7 @@ impl Made {
             value_compress: 1.0,
             key_tag: None,
             slots: Vec::new(),
+            first_key: 0,
             style: Style::default(),
         };
         let mix =

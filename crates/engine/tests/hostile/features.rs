@@ -6,8 +6,8 @@ use pummel_logic::arrival::RateCurve;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, Audit, Burst, BurstStates, Changes, ChurningClients, Command, Data, Dataset, DatasetOrder,
-    DealBy, Delete, Depth, Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths,
-    Load, LoadCommand, Login, Mix, Part, Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange,
+    DealBy, Delete, Depth, Event, EventKind, Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, KeyStyle,
+    Lengths, Load, LoadCommand, Login, Mix, Part, Pause, Phase, Plan, Pool, Popularity, Protocol, RankRange,
     RatePoint, RateShape, ReadFrom, Replay, Retry, RetryKind, Route, Script, Sequence, Settle, Sine, Spawns,
     Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Tracking, Transport, Until, Window, WithinSecond,
     Work,
@@ -394,6 +394,7 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     if has(Feature::Audit) {
         audit(&mut plan, &mut Draws::new(seed, 9));
     }
+    follow_memtier(&mut plan, &mut Draws::new(seed, 14));
     Setting { plan, model, has_tails: false }
 }
 
@@ -561,6 +562,22 @@ pub fn place_keys(plan: &mut Plan, draws: &mut Draws) {
     }
     if placed.clone().validate().is_ok() {
         *plan = placed;
+    }
+}
+
+/// Gives some plans the rules of memtier_benchmark, each where the plan can be run with it. All of it is drawn separately, so that other
+/// runs do not change because of it.
+pub fn follow_memtier(plan: &mut Plan, draws: &mut Draws) {
+    let mut follow = |rule: &dyn Fn(&mut Plan)| {
+        let mut following = plan.clone();
+        rule(&mut following);
+        if following.clone().validate().is_ok() {
+            *plan = following;
+        }
+    };
+    if draws.once_in(2) {
+        let first_key = draws.one_of(&[0, 1, 95, 5_000_000_000]);
+        follow(&|plan| (plan.data.style.keys, plan.data.first_key) = (KeyStyle::Unpadded, first_key));
     }
 }
 

@@ -14,7 +14,9 @@ use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 use crate::faults::Mischief;
-use crate::features::{Draws, Model, Setting, commands, form_values, name_inputs, place_keys};
+use crate::features::{
+    Draws, Model, Setting, commands, follow_memtier, form_values, name_inputs, place_keys,
+};
 use crate::scenes::{self, Name};
 
 /// Most plans that are drawn until one is valid.
@@ -140,6 +142,7 @@ fn plan(seed: u64, draws: &mut Draws) -> Plan {
     place_keys(&mut plan, draws);
     form_values(&mut plan, draws);
     name_inputs(&mut plan, draws);
+    follow_memtier(&mut plan, &mut Draws::new(seed, 2_000));
     plan
 }
 

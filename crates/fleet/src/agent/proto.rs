@@ -31,7 +31,7 @@ pub const DESCRIPTION: &[u8] = include_bytes!("../../proto/pummel.agent.v2.bin")
 /// read the messages, or would store other bytes for the same plan. That includes a new form of a measurement or of a
 /// slice, which travel as JSON, since the mismatch would come to light only at the end of a run. Evidence may differ:
 /// an end leaves out the parts that it does not know.
-pub const PROTOCOL: u32 = 14;
+pub const PROTOCOL: u32 = 15;
 
 /// Why an end of another protocol or build cannot be spoken to, as the end of a sentence whose subject is that end; `None`
 /// where it can. `is_allowed`: the user accepts other builds.

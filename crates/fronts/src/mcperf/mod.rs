@@ -395,6 +395,7 @@ impl OptionValues {
                 value_compress: 1.0,
                 key_tag: None,
                 slots: Vec::new(),
+                first_key: 0,
                 style: Style::default(),
             },
             allow_partial_load: false,

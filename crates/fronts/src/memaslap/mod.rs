@@ -415,6 +415,7 @@ fn no_records() -> Data {
         value_compress: 1.0,
         key_tag: None,
         slots: Vec::new(),
+        first_key: 0,
         style: Style::default(),
     }
 }

@@ -401,6 +401,7 @@ fn data(options: &Options, servers: u32) -> Result<Data, Refusal> {
         value_compress: 1.0,
         key_tag: None,
         slots: Vec::new(),
+        first_key: 0,
         style: Style {
             keys: KeyStyle::Fnv,
             values: ValueStyle::Fresh,

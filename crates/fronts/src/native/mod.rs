@@ -250,6 +250,7 @@ impl<A> Typed<A> {
             value_compress: args.value_compress,
             key_tag: args.key_tag,
             slots: args.slots.iter().flat_map(|list| list.0.clone()).collect(),
+            first_key: 0,
             style: Style { expiry_jitter_percent: args.ttl_jitter, ..Style::default() },
         })
     }

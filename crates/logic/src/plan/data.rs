@@ -42,6 +42,9 @@ pub struct Data {
     /// Slots of a cluster in which the keys of all records lie, such as `0-5460`: other numbers make no key. Empty: any slot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<SlotRange>,
+    /// The number in the key of record 0, where keys have no zeros in front; each other record has the next one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub first_key: u64,
     /// The rules by which keys and values are made.
     #[serde(default, skip_serializing_if = "is_default")]
     pub style: Style,
@@ -105,6 +108,9 @@ pub enum KeyStyle {
     /// mutilate's: the prefix and the padded index; the length without the prefix is the value of `key_size` at the
     /// FNV-1a hash of the index, as a share of the greatest hash.
     Fnv,
+    /// memtier_benchmark's: the prefix and a number without zeros in front, that of the record behind the first key. Records of all
+    /// kinds have the same keys, and `key_size` has no effect.
+    Unpadded,
 }
 
 /// The rule for the lengths of values.

@@ -90,6 +90,7 @@ impl Default for Data {
             value_compress: 1.0,
             key_tag: None,
             slots: Vec::new(),
+            first_key: 0,
             style: Style::default(),
         }
     }

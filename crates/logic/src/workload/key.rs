@@ -66,6 +66,9 @@ impl Error for PrefixTooLong {}
 /// Keys with a hash tag have it between the prefix and the padded index: the index divided by the number of records with the same tag, in
 /// braces. Where the slots of the keys are chosen, a number takes the place of the index: the records have those numbers, in rising order,
 /// whose keys lie in the slots.
+///
+/// Keys without zeros in front are the prefix and a number: the record's number in its space, counted from the first key on. Records of
+/// all spaces have the same keys. An index behind all spaces is the number itself.
 #[derive(Clone, Debug)]
 pub struct KeyMaker {
     /// The prefix, then zeros: what a key looks like before its digits are written.
@@ -76,13 +79,21 @@ pub struct KeyMaker {
     spaces: Spaces,
     /// The first number that is no index of a usual key: 0 where keys have a form of their own.
     usual_end: u64,
-    /// The form of keys with tags, and of those whose slots are chosen.
+    /// The form of keys with tags, of those whose slots are chosen, and of those without zeros in front.
     form: Option<Arc<KeyForm>>,
+}
+
+/// A form of keys that is not the usual one.
+#[derive(Debug)]
+enum KeyForm {
+    Padded(PaddedForm),
+    /// No zeros in front; the number in the key of record 0.
+    Unpadded(u64),
 }
 
 /// The form of keys with tags, and of those whose slots are chosen.
 #[derive(Debug)]
-struct KeyForm {
+struct PaddedForm {
     len: StableSize,
     /// Number of neighbouring records with the same tag; `None` where keys have none.
     tag: Option<u64>,
@@ -124,14 +135,19 @@ impl KeyMaker {
                 let before = prefix.len() as u64;
                 StableSize::hashed(dist, before, len_min, KEY_MAX_BYTES as u64)
             }
+            KeyStyle::Unpadded => StableSize::Fixed(prefix.len() as u64),
         };
         let usual =
             KeyMaker { template, prefix_len: prefix.len(), len, spaces, usual_end: spaces.end(), form: None };
+        if data.style.keys == KeyStyle::Unpadded {
+            let form = Arc::new(KeyForm::Unpadded(data.first_key));
+            return Ok(KeyMaker { usual_end: 0, form: Some(form), ..usual });
+        }
         if data.key_tag.is_none() && data.slots.is_empty() {
             return Ok(usual);
         }
         let slots = (!data.slots.is_empty()).then(|| usual.find(data, made));
-        let form = KeyForm { len: usual.len, tag: data.key_tag, slots };
+        let form = KeyForm::Padded(PaddedForm { len: usual.len, tag: data.key_tag, slots });
         let len = StableSize::Fixed(prefix.len() as u64);
         Ok(KeyMaker { len, usual_end: 0, form: Some(Arc::new(form)), ..usual })
     }
@@ -161,13 +177,27 @@ impl KeyMaker {
     /// Length of a key in bytes.
     #[inline]
     pub fn len_of(&self, index: u64) -> usize {
-        let len = self.form.as_ref().map_or(&self.len, |form| &form.len);
+        let len = match self.form.as_deref() {
+            None => &self.len,
+            Some(KeyForm::Padded(form)) => &form.len,
+            Some(&KeyForm::Unpadded(first)) => {
+                return self.prefix_len + digits_in(self.unpadded_number(first, index));
+            }
+        };
         len.of(index) as usize
+    }
+
+    /// The number in the key of this index where keys have no zeros in front and record 0 has the number `first`.
+    fn unpadded_number(&self, first: u64, index: u64) -> u64 {
+        if index < self.spaces.end() { first + self.spaces.record(index) } else { index }
     }
 
     /// Number of neighbouring records with the same hash tag; `None` where keys have none.
     pub fn tag(&self) -> Option<u64> {
-        self.form.as_ref()?.tag
+        match self.form.as_deref()? {
+            KeyForm::Padded(form) => form.tag,
+            KeyForm::Unpadded(_) => None,
+        }
     }
 
     /// Writes a key at the beginning of `out` and returns it.
@@ -195,8 +225,10 @@ impl KeyMaker {
     /// Writes a key that has a form of its own, or that of an index behind all spaces where keys are shorter than its digits: that key is
     /// as long as it needs.
     fn unusual_key<'b>(&self, index: u64, digits: &[u8; DIGITS], out: &'b mut KeyBuffer) -> &'b [u8] {
-        if let Some(form) = &self.form {
-            return self.formed_key(form, index, out);
+        match self.form.as_deref() {
+            None => {}
+            Some(KeyForm::Padded(form)) => return self.formed_key(form, index, out),
+            Some(&KeyForm::Unpadded(first)) => return self.unpadded_key(first, index, out),
         }
         let key = &mut out[..self.prefix_len + DIGITS];
         key[..self.prefix_len].copy_from_slice(self.prefix());
@@ -204,8 +236,17 @@ impl KeyMaker {
         key
     }
 
+    /// Writes a key without zeros in front of its number; the prefix is in its place.
+    fn unpadded_key<'b>(&self, first: u64, index: u64, out: &'b mut KeyBuffer) -> &'b [u8] {
+        let number = self.unpadded_number(first, index);
+        let written = digits_in(number);
+        let key = &mut out[..self.prefix_len + written];
+        key[self.prefix_len..].copy_from_slice(&decimal(number)[DIGITS - written..]);
+        key
+    }
+
     /// Writes a key with a tag, or in a chosen slot.
-    fn formed_key<'b>(&self, form: &KeyForm, index: u64, out: &'b mut KeyBuffer) -> &'b [u8] {
+    fn formed_key<'b>(&self, form: &PaddedForm, index: u64, out: &'b mut KeyBuffer) -> &'b [u8] {
         let is_record = index < self.spaces.end();
         let number = match &form.slots {
             Some(slots) if is_record => slots.number(self.spaces.space(index), self.spaces.record(index)),
@@ -230,11 +271,14 @@ impl KeyMaker {
         key
     }
 
-    /// The index of a key without a form of its own; `None` for everything that [`KeyMaker::key`] never writes.
+    /// The index of a key without a tag and in no chosen slot, of several with one key that of the plain record; `None` for everything that [`KeyMaker::key`] never writes.
     pub fn index_of(&self, key: &[u8]) -> Option<u64> {
         let (prefix, digits) = key.split_at_checked(self.prefix_len)?;
         if prefix != &self.template[..self.prefix_len] {
             return None;
+        }
+        if let Some(&KeyForm::Unpadded(first)) = self.form.as_deref() {
+            return self.unpadded_index(first, digits);
         }
         let mut index = 0u64;
         for &digit in digits {
@@ -248,13 +292,22 @@ impl KeyMaker {
         }
         (key.len() == self.len_of(index)).then_some(index)
     }
+
+    /// The index of the plain record whose key is the prefix and these digits, where keys have no zeros in front.
+    fn unpadded_index(&self, first: u64, digits: &[u8]) -> Option<u64> {
+        let number: u64 = str::from_utf8(digits).ok()?.parse().ok()?;
+        let record = number.checked_sub(first).filter(|record| *record < self.spaces.records())?;
+        (decimal(number)[DIGITS - digits_in(number)..] == *digits).then_some(record)
+    }
 }
 
 /// The largest number of a key of a record: the largest index of all spaces; where keys are mutilate's, which has plain records only,
-/// the number of records; where slots are chosen, the largest number that is looked at.
+/// the number of records; where slots are chosen, the largest number that is looked at; where keys have no zeros in front, that of the
+/// last record.
 fn largest_number(data: &Data) -> u64 {
     match data.style.keys {
         KeyStyle::Fnv => data.records,
+        KeyStyle::Unpadded => data.first_key.saturating_add(data.records) - 1,
         KeyStyle::Drawn if data.slots.is_empty() => Spaces::new(data.records).end() - 1,
         KeyStyle::Drawn => {
             let numbers = numbers_of_space(data).unwrap_or(data.records);
@@ -305,6 +358,7 @@ mod tests {
             value_compress: 1.0,
             key_tag: None,
             slots: Vec::new(),
+            first_key: 0,
             style: Style::default(),
         }
     }
@@ -503,6 +557,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    fn unpadded(records: u64, first_key: u64, prefix: &str) -> KeyMaker {
+        let style = Style { keys: KeyStyle::Unpadded, ..Style::default() };
+        KeyMaker::new(&Data { first_key, style, ..data(records, prefix, Dist::Fixed(30.0)) }).unwrap()
+    }
+
+    #[test]
+    fn keys_without_zeros_are_the_prefix_and_the_number_and_all_spaces_have_the_same_ones() {
+        let keys = unpadded(1_000, 95, "memtier-");
+        for (record, key) in [(0, "memtier-95"), (4, "memtier-99"), (5, "memtier-100"), (999, "memtier-1094")]
+        {
+            for space in Space::ALL {
+                let index = keys.spaces().index(space, record);
+                assert_eq!(text(&keys, index), key);
+                assert_eq!(keys.len_of(index), key.len());
+            }
+            assert_eq!(keys.index_of(key.as_bytes()), Some(record));
+        }
+        for stranger in ["memtier-", "memtier-94", "memtier-1095", "memtier-095", "memtier-+95", "95"] {
+            assert_eq!(keys.index_of(stranger.as_bytes()), None, "{stranger}");
+        }
+        assert_eq!(text(&unpadded(1, 0, ""), 4), "0");
+        assert_eq!(text(&keys, ABSENT_FROM + 7), "memtier-1000000000000007", "a key that no record has");
+        let longest = unpadded(10, 5_999_999_999_999_990, &"x".repeat(234));
+        assert_eq!(text(&longest, 9).len(), KEY_MAX_BYTES);
     }
 
     fn mutilates(records: u64, prefix: &str, key_size: Dist) -> KeyMaker {

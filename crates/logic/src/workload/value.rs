@@ -419,6 +419,7 @@ mod tests {
             value_compress: 1.0,
             key_tag: None,
             slots: Vec::new(),
+            first_key: 0,
             style: crate::plan::Style::default(),
         }
     }

@@ -101,6 +101,7 @@ fn fb_keys(records: u64) -> Vec<String> {
         value_compress: 1.0,
         key_tag: None,
         slots: Vec::new(),
+        first_key: 0,
         style: Style { keys: KeyStyle::Fnv, ..Style::default() },
     };
     let maker = KeyMaker::new(&data).expect("no prefix");

@@ -241,6 +241,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("data.value_compress", "--value-compress", Form::Plain).or("1"),
     option("data.key_prefix", "--key-prefix", Form::Plain),
     option("data.key_tag", "--key-tag", Form::Plain),
+    field("data.first_key", "number of the first key", Form::Plain).or("0"),
     option("data.slots", "--slots", Form::List),
     option("data.expiry_s", "--ttl", Form::Seconds).or("0"),
     option("data.style.expiry_jitter_percent", "--ttl-jitter", Form::Plain).or("0"),

@@ -2,8 +2,8 @@
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, ChurningClients, Dataset, DatasetOrder, Depth, Fill, Group, KeyChurn, LoadCommand, Mix, Plan,
-    Route, Script, Spawns, TlsOptions, TracePace, TraceReplay, Work, labels_text,
+    Arrivals, ChurningClients, Dataset, DatasetOrder, Depth, Fill, Group, KeyChurn, KeyStyle, LoadCommand,
+    Mix, Plan, Route, Script, Spawns, TlsOptions, TracePace, TraceReplay, Work, labels_text,
 };
 use pummel_logic::time::from_seconds;
 use pummel_measure::summary::time_text;
@@ -239,7 +239,10 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
         "; {records}, {}, keys {}, values {}{classes}",
         brief(&mix.popularity.to_string())
             .unwrap_or_else(|(name, parts)| format!("{name} with {parts} points")),
-        lengths(&data.key_size.to_string()),
+        match data.style.keys {
+            KeyStyle::Unpadded => "without zeros in front".to_owned(),
+            KeyStyle::Drawn | KeyStyle::Fnv => lengths(&data.key_size.to_string()),
+        },
         lengths(&data.value_size.to_string()),
     )
 }

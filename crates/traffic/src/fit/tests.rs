@@ -20,6 +20,7 @@ fn data(records: u64, value_size: &str) -> Data {
         value_compress: 1.0,
         key_tag: None,
         slots: Vec::new(),
+        first_key: 0,
         style: Style::default(),
     }
 }

@@ -55,6 +55,7 @@ crate::words! {
         KeySize = "data.key_size",
         KeyTag = "data.key_tag",
         Slots = "data.slots",
+        FirstKey = "data.first_key",
         SlotRange = "data.slots[]",
         ValueSize = "data.value_size",
         ValueClasses = "data.value_classes",

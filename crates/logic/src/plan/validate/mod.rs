@@ -93,6 +93,7 @@ impl Plan {
         run::probe_fits(&self)?;
         changes::fits(&self)?;
         records::key_churn_fits(&self)?;
+        records::unpadded_keys_fit(&self)?;
         slots::fit(&self)?;
         clients::style(&self)?;
         requests::unstored_keys_fit(&self)?;

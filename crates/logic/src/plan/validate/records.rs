@@ -8,8 +8,10 @@ use crate::plan::{
     Arrivals, Data, EventKind, FlashCrowd, HotKey, KeyChurn, KeyStyle, LIFE_MIN, Mix, Plan, Popularity,
     VALUE_CLASSES_MAX, ValueStyle, Work,
 };
-use crate::workload::key::{DIGITS, digits_of, tag_bytes};
+use crate::time::typed_time;
+use crate::workload::key::{DIGITS, RENEWED_FROM, digits_of, tag_bytes};
 use crate::workload::popularity::RECORDS_MAX;
+use crate::workload::unstored::ABSENT_FROM;
 
 /// Longest key: memcached's protocol document.
 pub const KEY_SIZE_MAX: u64 = 250;
@@ -31,6 +33,7 @@ pub fn data(data: &Data) -> Result<(), Invalid> {
     let (ratio, (least, most)) = (data.value_compress, (RATIOS.start(), RATIOS.end()));
     let expected = format!("expected a ratio from {least} (bytes that do not compress) to {most}");
     refuse_if(!RATIOS.contains(&ratio), Field::ValueCompress, ratio, expected)?;
+    first_key(data)?;
     keys(data)?;
     value_classes(data)?;
     value_size(Field::ValueSize, &data.value_size)
@@ -51,6 +54,45 @@ fn value_classes(data: &Data) -> Result<(), Invalid> {
     let has_any = !data.value_classes.is_empty();
     let expected = "expected no classes of records where every write draws its own length";
     refuse_if(has_any && data.style.values != ValueStyle::Stable, path, data.value_classes.len(), expected)
+}
+
+/// Refuses a first key where keys are not numbered from one on, and numbers that belong to the keys of later lives.
+fn first_key(data: &Data) -> Result<(), Invalid> {
+    let (path, first) = (Field::FirstKey, data.first_key);
+    let is_numbered = data.style.keys == KeyStyle::Unpadded;
+    refuse_if(first != 0 && !is_numbered, path, first, "expected 0 where keys have zeros in front")?;
+    let expected = format!("expected a number with which that of the last key is below {RENEWED_FROM}");
+    refuse_if(first.saturating_add(data.records) > RENEWED_FROM, path, first, expected)
+}
+
+/// Refuses what cannot be told apart, found or placed where records of all kinds have the same keys, without zeros in front.
+pub fn unpadded_keys_fit(plan: &Plan) -> Result<(), Invalid> {
+    let data = &plan.data;
+    if data.style.keys != KeyStyle::Unpadded {
+        return Ok(());
+    }
+    let zeros = "expected keys with zeros in front";
+    let only = |why: &str| format!("{zeros}: {why}");
+    let shared = "without them, records of all kinds have the same keys";
+    refuse_if(plan.verify > 0.0, Field::Verify, plan.verify, only(shared))?;
+    if let Some(tag) = data.key_tag {
+        return refuse(Field::KeyTag, tag, zeros);
+    }
+    refuse_if(!data.slots.is_empty(), Field::Slots, data.slots.len(), zeros)?;
+    refuse_if(data.style.field_bytes.is_some(), Field::FieldBytes, "", zeros)?;
+    for (index, mix) in plan.mixes() {
+        if plan.churns(index) {
+            return refuse(Field::Churn.of(index), life_text(mix.churn.as_ref()), zeros);
+        }
+        if let Some(delay_ns) = mix.read_through_ns {
+            return refuse(Field::ReadThrough.of(index), typed_time(delay_ns), only(shared));
+        }
+    }
+    let is_beyond = data.first_key + data.records > ABSENT_FROM && has_keys_beyond_the_load(plan);
+    let expected = format!(
+        "expected a last key below {ABSENT_FROM} where requests ask for keys that no load stores: these are numbered from there on"
+    );
+    refuse_if(is_beyond, Field::FirstKey, data.first_key, expected)
 }
 
 /// Refuses lengths that no key can have. A key is the prefix, its tag if it has one, and the record's number over all key spaces in
@@ -130,6 +172,7 @@ fn longest_key_with(data: &Data, suffix: usize) -> u64 {
     let drawn = match data.style.keys {
         KeyStyle::Drawn => drawn,
         KeyStyle::Fnv => (prefix + drawn).min(KEY_SIZE_MAX),
+        KeyStyle::Unpadded => 0,
     };
     drawn.max(prefix + suffix as u64)
 }

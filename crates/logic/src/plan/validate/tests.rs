@@ -8,9 +8,9 @@ use crate::client::route::Router;
 use crate::dist::Dist;
 use crate::plan::share;
 use crate::plan::{
-    Arrivals, ChurningClients, Clock, Command, Delete, Depth, Gap, Goal, Group, Lengths, Load, Login, Mix,
-    Pause, Phase, Pool, Popularity, Protocol, Replay, Replication, Route, Sequence, Spawns, Stop, TlsOptions,
-    TransmitSampling, Window, Work,
+    Arrivals, ChurningClients, Clock, Command, Delete, Depth, Gap, Goal, Group, KeyChurn, KeyStyle, Lengths,
+    Load, Login, Mix, Pause, Phase, Pool, Popularity, Protocol, Replay, Replication, Route, Sequence, Spawns,
+    Stop, TlsOptions, TransmitSampling, Window, Work,
 };
 use crate::protocol::Verb;
 use crate::rng::StreamOwner;
@@ -125,6 +125,15 @@ fn divided() -> Plan {
     plan
 }
 
+/// Requests as memtier_benchmark makes them.
+fn of_memtier() -> Plan {
+    let mix = Mix { in_turns: true, ..Mix::of(&[(Verb::Set, 1.0), (Verb::Get, 10.0)]) };
+    let mut plan = Plan::measuring(Work::Mix(mix), for_a_second());
+    plan.data.style.keys = KeyStyle::Unpadded;
+    (plan.data.key_prefix, plan.data.first_key) = ("memtier-".to_owned(), 1);
+    plan
+}
+
 /// Plans that are valid, one of each kind.
 fn valid() -> Vec<Plan> {
     let mut over_udp = Plan { transport: Transport::Udp, ..mixed() };
@@ -139,6 +148,7 @@ fn valid() -> Vec<Plan> {
         of_resp(),
         of_meta(),
         divided(),
+        of_memtier(),
     ]
 }
 
@@ -357,6 +367,32 @@ fn what_is_wrong_is_named_by_its_path() {
     for (number, (plan, path, change)) in rows.into_iter().enumerate() {
         assert_eq!(named(plan, change), path, "row {number}");
     }
+}
+
+#[test]
+fn what_cannot_be_right_with_keys_without_zeros_is_refused() {
+    let rows: [(&str, Change); 10] = [
+        ("verify", |plan| plan.verify = 0.5),
+        ("data.key_tag", |plan| plan.data.key_tag = Some(4)),
+        ("data.slots", |plan| plan.data.slots = vec!["0-5460".parse().expect("a range")]),
+        ("data.style.field_bytes", |plan| {
+            (plan.protocol, plan.data.style.field_bytes) = (Protocol::Resp2, Some(2));
+        }),
+        ("phases[0].work.mix.churn", |plan| mix_of(plan).churn = Some(KeyChurn::Share(0.5))),
+        ("phases[0].work.mix.read_through_ns", |plan| mix_of(plan).read_through_ns = Some(0)),
+        ("data.first_key", |plan| plan.data.style.keys = KeyStyle::Drawn),
+        ("data.first_key", |plan| plan.data.first_key = 5_999_999_999_999_999),
+        ("data.first_key", |plan| plan.data.first_key = u64::MAX),
+        ("data.first_key", |plan| {
+            (plan.data.first_key, mix_of(plan).fresh) = (1_000_000_000_000_000, 0.5);
+        }),
+    ];
+    for (number, (path, change)) in rows.into_iter().enumerate() {
+        assert_eq!(named(of_memtier(), change), path, "row {number}");
+    }
+    let last: Change = |plan| plan.data.first_key = 6_000_000_000_000_000 - plan.data.records;
+    assert_eq!(named(of_memtier(), last), "nothing");
+    assert_eq!(named(of_memtier(), |plan| plan.data.key_size = Dist::Fixed(1.0)), "nothing");
 }
 
 #[test]

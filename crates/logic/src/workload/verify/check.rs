@@ -225,6 +225,7 @@ mod tests {
             value_compress: 1.0,
             key_tag: None,
             slots: Vec::new(),
+            first_key: 0,
             style: Style::default(),
         })
         .unwrap()

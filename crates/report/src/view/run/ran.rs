@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Depth, Group, Mix, Plan, Popularity, Route, Spawns, TracePace, Transport, Work,
+    Arrivals, Depth, Group, KeyStyle, Mix, Plan, Popularity, Route, Spawns, TracePace, Transport, Work,
 };
 use pummel_measure::measurement::Status;
 use pummel_measure::words::{counted, grouped};
@@ -267,7 +267,9 @@ pub(in crate::view) fn records(plan: &Plan) -> String {
         words += &format!(", {}", short(&popularity.to_string()));
     }
     let usual = pummel_logic::plan::Data::default();
-    if plan.data.key_size != usual.key_size {
+    if plan.data.style.keys == KeyStyle::Unpadded {
+        words += ", keys without zeros in front";
+    } else if plan.data.key_size != usual.key_size {
         words += &format!(", keys {}", sizes(&plan.data.key_size));
     }
     if plan.data.value_size != usual.value_size || !plan.data.value_classes.is_empty() {
