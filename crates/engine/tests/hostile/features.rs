@@ -565,6 +565,14 @@ pub fn place_keys(plan: &mut Plan, draws: &mut Draws) {
     }
 }
 
+/// The mix that requests are drawn from, if this is the work of a phase.
+fn mix_of(work: &mut Work) -> Option<&mut Mix> {
+    match work {
+        Work::Mix(mix) => Some(mix),
+        _ => None,
+    }
+}
+
 /// Gives some plans the rules of memtier_benchmark, each where the plan can be run with it. All of it is drawn separately, so that other
 /// runs do not change because of it.
 pub fn follow_memtier(plan: &mut Plan, draws: &mut Draws) {
@@ -578,6 +586,24 @@ pub fn follow_memtier(plan: &mut Plan, draws: &mut Draws) {
     if draws.once_in(2) {
         let first_key = draws.one_of(&[0, 1, 95, 5_000_000_000]);
         follow(&|plan| (plan.data.style.keys, plan.data.first_key) = (KeyStyle::Unpadded, first_key));
+    }
+    for _ in 0..draws.below(3) {
+        let popularity = match draws.below(5) {
+            0 => Popularity::Normal { median: 1.0, deviation: 2.5 },
+            1 => Popularity::SequentialShares,
+            2 => Popularity::Sequential,
+            3 => Popularity::Zipf { exponent: 0.99 },
+            _ => Popularity::SequentialEach,
+        };
+        let place = draws.below(4) as usize;
+        follow(&|plan| {
+            for mix in plan.phases.iter_mut().filter_map(|phase| mix_of(&mut phase.work)) {
+                match mix.ops.get(place) {
+                    Some((verb, _)) => mix.popularity_of.push((*verb, popularity.clone())),
+                    None => mix.popularity = popularity.clone(),
+                }
+            }
+        });
     }
 }
 

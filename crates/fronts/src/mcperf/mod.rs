@@ -325,6 +325,7 @@ impl OptionValues {
         let mix = Mix {
             ops: vec![(self.verb, 1.0)],
             popularity: Popularity::Sequential,
+            popularity_of: Vec::new(),
             multiget: 1,
             read_through_ns: None,
             fill: Fill::default(),

@@ -494,6 +494,7 @@ fn work(options: &Options) -> Work {
     Work::Mix(Mix {
         ops: ops.into_iter().filter(|(_, weight)| *weight > 0.0).collect(),
         popularity: Popularity::Uniform,
+        popularity_of: Vec::new(),
         multiget: 1,
         read_through_ns: read_through_ns.filter(|_| update < 1.0),
         fill: Fill::default(),

@@ -843,6 +843,7 @@ fn phases(
         scans: args.mix.scan.is_some(),
         in_turns: args.mix.mix_order == Some(MixOrder::Turns),
         popularity,
+        popularity_of: Vec::new(),
         multiget: args.mix.scan.unwrap_or(args.mix.multiget),
         fresh: args.mix.fresh,
         absent: args.mix.absent,

@@ -546,8 +546,9 @@ pub struct MixArgs {
     /// Which records are asked for: uniform, zipf:EXPONENT (0 to 3), hot:KEYS,REQUESTS (share of the records, share of
     /// the requests), ranks:R=SHARE,... (share of the requests that the R most popular records get; R is a number or a share such
     /// as 1%), buckets:RECORDS@WEIGHT,... (this many records with this weight together), cachelib:FILE (the buckets of CacheLib's
-    /// pop.json), latest:EXPONENT (zipf from the newest record back; adds store new ones), ycsb (the law that YCSB calls zipfian)
-    /// or sequential
+    /// pop.json), latest:EXPONENT (zipf from the newest record back; adds store new ones), normal:MEDIAN,DEVIATION (numbers of
+    /// records), ycsb (the law that YCSB calls zipfian), sequential (all clients together), sequential-each (each client by itself)
+    /// or sequential-shares (each client through its share of the records)
     #[arg(long, value_name = "POPULARITY", default_value = default_of("--popularity"), value_parser = popularity, allow_hyphen_values = true)]
     pub popularity: UnreadPopularity,
     /// Keys of each read

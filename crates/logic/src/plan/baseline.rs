@@ -61,6 +61,7 @@ impl Plan {
         let Work::Mix(mix) = &self.phases[number].work else { return Err(NoOwnReads::NotDrawn) };
         let mut reads = mix.clone();
         reads.ops.retain(|&(verb, _)| is_plain_read(verb));
+        reads.popularity_of.retain(|(verb, _)| is_plain_read(*verb));
         (reads.fresh, reads.absent, reads.in_turns) = (0.0, 0.0, false);
         if reads.ops.is_empty() {
             Err(NoOwnReads::NoReads)

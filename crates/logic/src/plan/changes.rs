@@ -50,7 +50,8 @@ pub struct Part {
     /// Operations and weights that replace those of the phase's mix in the part; absent: those of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ops: Option<Vec<(Verb, f64)>>,
-    /// The popularity of the records in the part; absent: that of the phase.
+    /// The popularity of the records in the part, for all operations; absent: that of the phase, with what single operations have in its
+    /// place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub popularity: Option<Popularity>,
     /// The lives of the records' keys in the part; absent: as in the phase.
@@ -73,10 +74,14 @@ impl Part {
         self.ops.is_some() || self.popularity.is_some() || self.churn.is_some()
     }
 
-    /// The mix of the part in a phase with this mix.
+    /// The mix of the part in a phase with this mix. A popularity of the part is that of all its operations.
     pub fn mix(&self, phase: &Mix) -> Mix {
+        let ops = self.ops.clone().unwrap_or_else(|| phase.ops.clone());
+        let mut popularity_of = phase.popularity_of.clone();
+        popularity_of.retain(|(verb, _)| self.popularity.is_none() && ops.iter().any(|(own, _)| own == verb));
         Mix {
-            ops: self.ops.clone().unwrap_or_else(|| phase.ops.clone()),
+            ops,
+            popularity_of,
             popularity: self.popularity.clone().unwrap_or_else(|| phase.popularity.clone()),
             churn: self.churn.clone().or_else(|| phase.churn.clone()),
             ..phase.clone()

@@ -133,6 +133,9 @@ pub struct Mix {
     pub ops: Vec<(Verb, f64)>,
     /// The popularity of the records.
     pub popularity: Popularity,
+    /// Operations whose records are popular in another way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub popularity_of: Vec<(Verb, Popularity)>,
     /// Keys of each read, 1 or more.
     pub multiget: u32,
     /// Share of the keys read that no other request asks for, 0 to 1; they are above the keys of all records.

@@ -8,8 +8,8 @@ use super::bucket_shares::BucketShares;
 use super::rank_shares::RankShares;
 
 /// The forms of a popularity, as messages name them.
-pub const POPULARITIES: &str = "uniform, zipf:EXPONENT, latest:EXPONENT, hot:KEYS,REQUESTS, ranks:RANKS=SHARE,..., buckets:RECORDS@WEIGHT,..., ycsb or \
-     sequential";
+pub const POPULARITIES: &str = "uniform, zipf:EXPONENT, latest:EXPONENT, hot:KEYS,REQUESTS, ranks:RANKS=SHARE,..., buckets:RECORDS@WEIGHT,..., \
+     normal:MEDIAN,DEVIATION, ycsb, sequential, sequential-each or sequential-shares";
 
 /// The form that is accepted behind `ranks:`.
 const RANKS_ACCEPTED: &str = "ranks:RANKS=SHARE,... with up to 64 rising numbers of records (or shares of them, such as \
@@ -53,6 +53,20 @@ pub enum Popularity {
     /// One after the other, all clients together: client k of C asks for records k, C + k, 2C + k and so on, and
     /// begins again behind the last one.
     Sequential,
+    /// Each client goes through all records from the first one on, for each operation by itself: the n-th request of an operation, counted
+    /// from 0, asks for record n. Where operations are drawn, n is the number of the request among all of the client.
+    SequentialEach,
+    /// As [`Popularity::SequentialEach`], but each client goes through a share of the records of its own: client k through those from k
+    /// W on, where W is the number of records divided by that of clients, rounded up. The last client has what is left, and a client
+    /// beyond the records takes the last record.
+    SequentialShares,
+    /// The normal law over the numbers of records, without what lies outside of them; record r has the numbers from r to r + 1.
+    Normal {
+        /// The median, 0 to the number of records.
+        median: f64,
+        /// The standard deviation in records, above 0.
+        deviation: f64,
+    },
 }
 
 /// One of [`POPULARITIES`].
@@ -68,6 +82,14 @@ impl FromStr for Popularity {
             "sequential" => {
                 (parameters.is_none().then_some(Popularity::Sequential), "sequential without parameters")
             }
+            "sequential-each" => (
+                parameters.is_none().then_some(Popularity::SequentialEach),
+                "sequential-each without parameters",
+            ),
+            "sequential-shares" => (
+                parameters.is_none().then_some(Popularity::SequentialShares),
+                "sequential-shares without parameters",
+            ),
             "ycsb" => (parameters.is_none().then_some(Popularity::Ycsb), "ycsb without parameters"),
             "ranks" => (parameters.and_then(|text| text.parse().ok()).map(Popularity::Ranks), RANKS_ACCEPTED),
             "buckets" => {
@@ -84,6 +106,10 @@ impl FromStr for Popularity {
             "hot" => {
                 (numbers.and_then(hot), "hot:KEYS,REQUESTS with shares 0 < KEYS <= 1 and 0 <= REQUESTS <= 1")
             }
+            "normal" => (
+                numbers.and_then(normal),
+                "normal:MEDIAN,DEVIATION in records, with a MEDIAN of 0 or more and a DEVIATION above 0",
+            ),
             _ => (None, POPULARITIES),
         };
         found.ok_or_else(|| TextError { given: text.to_owned(), accepted })
@@ -93,6 +119,17 @@ impl FromStr for Popularity {
 fn exponent(numbers: Vec<f64>) -> Option<f64> {
     match numbers[..] {
         [exponent] if (0.0..=3.0).contains(&exponent) => Some(exponent),
+        _ => None,
+    }
+}
+
+fn normal(numbers: Vec<f64>) -> Option<Popularity> {
+    match numbers[..] {
+        [median, deviation]
+            if median >= 0.0 && median.is_finite() && deviation > 0.0 && deviation.is_finite() =>
+        {
+            Some(Popularity::Normal { median, deviation })
+        }
         _ => None,
     }
 }
@@ -115,6 +152,9 @@ impl fmt::Display for Popularity {
             Popularity::Latest { exponent } => write!(out, "latest:{exponent}"),
             Popularity::Hot { keys, requests } => write!(out, "hot:{keys},{requests}"),
             Popularity::Sequential => out.write_str("sequential"),
+            Popularity::SequentialEach => out.write_str("sequential-each"),
+            Popularity::SequentialShares => out.write_str("sequential-shares"),
+            Popularity::Normal { median, deviation } => write!(out, "normal:{median},{deviation}"),
             Popularity::Ycsb => out.write_str("ycsb"),
             Popularity::Ranks(shares) => write!(out, "ranks:{shares}"),
             Popularity::Buckets(shares) => write!(out, "buckets:{shares}"),

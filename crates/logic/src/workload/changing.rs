@@ -4,9 +4,10 @@ use crate::plan::{Event, Mix, Part};
 use crate::rng::Stream;
 use crate::time::Nanos;
 use crate::workload::churn::{AskedAt, KeyLives};
+use crate::workload::drawn_records::DrawnRecords;
 use crate::workload::events::{CrowdKey, Crowds};
 use crate::workload::key::{Space, Spaces};
-use crate::workload::mix_task::{DrawnRecords, KeyAt, MixTask};
+use crate::workload::mix_task::{KeyAt, MixTask};
 
 /// The mixes of the parts of a phase, and which keys its records have.
 #[derive(Debug)]
@@ -88,9 +89,9 @@ impl ChangingTask {
         at: KeyAt,
     ) -> u64 {
         if space != Space::Plain {
-            return spaces.index(space, self.mix().choose(keys, at));
+            return spaces.index(space, self.mix().choose((ops, keys), at));
         }
-        self.hot_key(ops, at).unwrap_or_else(|| self.key_of(self.mix().choose(keys, at)))
+        self.hot_key(ops, at).unwrap_or_else(|| self.key_of(self.mix().choose((ops, keys), at)))
     }
 
     /// The index of the hot key that a request asks for; `None` where it asks for another one. `ops` is the client's stream of

@@ -38,7 +38,7 @@ impl RequestMaker {
         for place in 0..count {
             let key = (0..DRAWS_MAX).find_map(|draw| {
                 let at = KeyAt { index: index * DRAWS_MAX + draw, place, client: 0, clients: 1 };
-                let key = self.records.index(space, reads.mix.choose(&reads.keys, at));
+                let key = self.records.index(space, reads.mix.choose_for(verb, &reads.keys, at));
                 self.lies_on(lane, key).then_some(key)
             })?;
             self.add_key(key);

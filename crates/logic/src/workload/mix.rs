@@ -2,6 +2,7 @@
 
 use crate::plan::{Fill, Load, Mix, Plan, Work};
 use crate::protocol::Verb;
+use crate::rng::Stream;
 use crate::workload::key::Space;
 
 /// The weights of a mix, made ready for drawing.
@@ -11,8 +12,20 @@ pub struct MixTable {
     verbs: Vec<(u64, Verb)>,
     /// Upper ends of the shares of plain records, pieces and counters, for verbs that work in every space.
     spaces: [u64; SHARED_SPACES],
-    /// The verbs in turns, each with the number of requests of a round up to its last one; `None` where they are drawn.
-    turns: Option<Vec<(u64, Verb)>>,
+    /// The verbs in turns; `None` where they are drawn.
+    turns: Option<Vec<Turn>>,
+}
+
+/// A turn of an operation in each round of requests of a client.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    verb: Verb,
+    /// Requests of a round up to the first and up to the last one of the turn.
+    from: u64,
+    upto: u64,
+    /// Requests of the operation in a round before the turn, and in the whole round.
+    before: u64,
+    in_round: u64,
 }
 
 /// Spaces whose values a read of any kind can read: plain records, pieces and counters, which are the first.
@@ -33,13 +46,7 @@ impl MixTable {
             verbs.push((share(sum / total), verb));
         }
         verbs.last_mut().expect("a mix is not empty").0 = u64::MAX;
-        let mut upto = 0;
-        let turns = mix.ops.iter().map(|&(verb, weight)| {
-            upto += weight as u64;
-            (upto, verb)
-        });
-        let turns = mix.in_turns.then(|| turns.collect());
-        MixTable { verbs, spaces: space_shares(mix), turns }
+        MixTable { verbs, spaces: space_shares(mix), turns: mix.in_turns.then(|| turns(mix)) }
     }
 
     /// The verb of a draw.
@@ -56,10 +63,29 @@ impl MixTable {
     /// The verb of request `index` of a client where the verbs take turns; `None` where they are drawn.
     #[inline]
     pub fn in_turn(&self, index: u64) -> Option<Verb> {
+        self.turn(index).map(|(turn, _)| turn.verb)
+    }
+
+    /// The turn of request `index` of a client, and the number of the request in its round; `None` where verbs are drawn.
+    #[inline]
+    fn turn(&self, index: u64) -> Option<(&Turn, u64)> {
         let turns = self.turns.as_ref()?;
-        let &(round, last) = turns.last()?;
-        let place = index % round.max(1);
-        Some(turns.iter().find(|(upto, _)| place < *upto).map_or(last, |&(_, verb)| verb))
+        let last = turns.last()?;
+        let place = index % last.upto.max(1);
+        let at = turns.partition_point(|turn| turn.upto <= place);
+        Some((turns.get(at).unwrap_or(last), place))
+    }
+
+    /// The verb of request `index` of a client, and how many of its requests before had the same verb. Where verbs are drawn, all requests
+    /// before count. `ops` is the client's stream of operations.
+    pub fn asked(&self, index: u64, ops: &Stream) -> (Verb, u64) {
+        let (Some((turn, place)), Some(last)) =
+            (self.turn(index), self.turns.as_ref().and_then(|all| all.last()))
+        else {
+            return (self.verb(ops.draw(index)), index);
+        };
+        let rounds = index / last.upto.max(1);
+        (turn.verb, rounds * turn.in_round + turn.before + (place - turn.from))
     }
 
     /// The only verb of the mix; `None` where there are several.
@@ -100,6 +126,20 @@ impl MixTable {
     pub fn has_spaces(&self) -> bool {
         self.spaces[0] != u64::MAX
     }
+}
+
+/// The turns of a mix whose operations take turns.
+fn turns(mix: &Mix) -> Vec<Turn> {
+    let mut counts = [0; Verb::COUNT];
+    let mut upto = 0;
+    let turn = |&(verb, weight): &(Verb, f64)| {
+        let (from, before) = (upto, counts[verb as usize]);
+        upto += weight as u64;
+        counts[verb as usize] += weight as u64;
+        Turn { verb, from, upto, before, in_round: 0 }
+    };
+    let turns: Vec<Turn> = mix.ops.iter().map(turn).collect();
+    turns.into_iter().map(|turn| Turn { in_round: counts[turn.verb as usize], ..turn }).collect()
 }
 
 /// The verbs that a mix asks: its own, and those that follow from their answers.
@@ -205,7 +245,6 @@ fn space_shares(mix: &Mix) -> [u64; SHARED_SPACES] {
 mod tests {
     use super::*;
     use crate::protocol::MetaAsk;
-    use crate::rng::Stream;
 
     #[test]
     fn verbs_come_in_proportion_to_their_weights() {

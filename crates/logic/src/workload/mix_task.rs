@@ -2,9 +2,11 @@
 
 use crate::dist::Dist;
 use crate::plan::{Fill, Mix, Popularity};
-use crate::protocol::MetaAsk;
+use crate::protocol::{MetaAsk, Verb};
 use crate::rng::Stream;
 use crate::time::Nanos;
+use crate::workload::choices::Choices;
+use crate::workload::drawn_records::DrawnRecords;
 use crate::workload::mix::MixTable;
 use crate::workload::popularity::{Chooser, Latest};
 use crate::workload::unstored::Unstored;
@@ -22,22 +24,13 @@ pub(super) struct KeyAt {
     pub(super) clients: u64,
 }
 
-/// The records that requests are drawn from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DrawnRecords {
-    /// Number of records in each space.
-    pub(super) count: u64,
-    /// Number of neighbours from which a request takes all its records; `None` where it takes any.
-    pub(super) together: Option<u64>,
-    /// Most records of one command of the user.
-    pub(super) at_once: u64,
-}
-
 /// A mix, made ready for drawing.
 #[derive(Debug)]
 pub(super) struct MixTask {
     pub(super) table: MixTable,
     pub(super) chooser: Chooser,
+    /// The choices of each operation, where one chooser is not enough.
+    choices: Option<Box<Choices>>,
     /// Keys read that are not records, if there are some.
     pub(super) unstored: Option<Unstored>,
     /// Reads are for plain records only.
@@ -88,11 +81,9 @@ pub(super) fn is_latest(popularity: &Popularity) -> bool {
 impl MixTask {
     /// The mix over these records; `fresh_salt` is a number that no other phase of any run has.
     pub(super) fn new(mix: &Mix, records: DrawnRecords, fresh_salt: u64) -> MixTask {
-        let DrawnRecords { count: records, together, at_once } = records;
-        let keys = u64::from(if mix.scans { 1 } else { mix.multiget.max(mix.multiset) });
-        let stride = keys.max(at_once);
-        // Which client asks matters for sequential popularity alone, and is put into the number of the draw there.
-        let chooser = Chooser::new(&mix.popularity, records, 0, 1);
+        let keys = if mix.scans { 1 } else { mix.multiget.max(mix.multiset) };
+        let at_once = records.of_commands.iter().copied().fold(keys, |most, keys| most.max(keys.into()));
+        let stride = u64::from(at_once);
         let table = MixTable::new(mix);
         let unstored = Unstored::of(mix);
         MixTask {
@@ -101,7 +92,7 @@ impl MixTask {
                 && !mix.scans
                 && !is_latest(&mix.popularity),
             latest: match mix.popularity {
-                Popularity::Latest { exponent } => Some(Box::new(Latest::new(records, exponent))),
+                Popularity::Latest { exponent } => Some(Box::new(Latest::new(records.count, exponent))),
                 _ => None,
             },
             read_modify_write: mix.read_modify_write,
@@ -111,10 +102,8 @@ impl MixTask {
             fresh_salt,
             unstored,
             table,
-            chooser: match together {
-                Some(group) if stride > 1 => chooser.together(group, stride),
-                _ => chooser,
-            },
+            chooser: Chooser::of_request(&mix.popularity, records, stride),
+            choices: Choices::of(mix, records, stride).map(Box::new),
             sequential: mix.popularity == Popularity::Sequential,
             multiget: mix.multiget as u16,
             multiset: mix.multiset as u16,
@@ -127,9 +116,26 @@ impl MixTask {
         }
     }
 
-    /// The record that a request asks for. `keys` is the client's stream of keys.
+    /// The record that a request asks for. `ops` is the client's stream of operations, and `keys` that of keys.
     #[inline]
-    pub(super) fn choose(&self, keys: &Stream, at: KeyAt) -> u64 {
+    pub(super) fn choose(&self, (ops, keys): (&Stream, &Stream), at: KeyAt) -> u64 {
+        match &self.choices {
+            None => self.choose_for_any(keys, at),
+            Some(choices) => choices.choose(self.table.asked(at.index, ops), keys, at),
+        }
+    }
+
+    /// The record that a request of this verb asks for, which is not one of the client's requests in turn.
+    pub(super) fn choose_for(&self, verb: Verb, keys: &Stream, at: KeyAt) -> u64 {
+        match &self.choices {
+            None => self.choose_for_any(keys, at),
+            Some(choices) => choices.choose((verb, at.index), keys, at),
+        }
+    }
+
+    /// The record that a request asks for, where all operations are for records of one popularity.
+    #[inline]
+    fn choose_for_any(&self, keys: &Stream, at: KeyAt) -> u64 {
         let turn = if self.sequential { at.index * at.clients + at.client } else { at.index };
         self.chooser.choose(keys, turn * self.stride + at.place)
     }

@@ -1,14 +1,17 @@
 //! The spread of requests over the records, and the record that a draw asks for.
 
 mod latest;
+mod normal;
 mod ranks;
 mod zipf;
 
 pub(crate) use self::latest::{Latest, Newest};
+use self::normal::Normal;
 use self::ranks::Ranks;
 use self::zipf::Zipf;
 use crate::plan::Popularity;
 use crate::rng::{self, Stream};
+use crate::workload::drawn_records::DrawnRecords;
 use crate::workload::stable_size::fnv;
 
 /// Greatest number of records.
@@ -40,6 +43,9 @@ enum Choice {
     Hot(u64, f64),
     /// Number of the client, and number of clients.
     Sequential(u64, u64),
+    /// The first record of the client's share, and its number of records.
+    Share(u64, u64),
+    Normal(Box<Normal>),
     /// All records of a request from one group of neighbours.
     Together(Box<Together>),
 }
@@ -57,7 +63,8 @@ struct Together {
 
 impl Chooser {
     /// Choices of client `client` (below `clients`) among `records` records, 1 to [`RECORDS_MAX`]. Only
-    /// [`Popularity::Sequential`] depends on the client; with other popularities, clients differ by their streams.
+    /// [`Popularity::Sequential`] and [`Popularity::SequentialShares`] depend on the client; with other popularities, clients differ by
+    /// their streams.
     pub fn new(popularity: &Popularity, records: u64, client: u64, clients: u64) -> Chooser {
         assert!((1..=RECORDS_MAX).contains(&records), "{records} records");
         assert!(client < clients, "client {client} of {clients}");
@@ -74,8 +81,26 @@ impl Chooser {
                 hot => Choice::Hot(hot, requests),
             },
             Popularity::Sequential => Choice::Sequential(client, clients),
+            Popularity::SequentialEach => Choice::Sequential(0, 1),
+            Popularity::SequentialShares => {
+                let (first, share) = share_of(records, client, clients);
+                Choice::Share(first, share)
+            }
+            Popularity::Normal { median, deviation } => {
+                Choice::Normal(Box::new(Normal::new(records, median, deviation)))
+            }
         };
         Chooser { records, choice }
+    }
+
+    /// The choices of all clients for requests of `stride` keys each. Which client asks matters for some popularities alone, and is put
+    /// into the number of the draw there.
+    pub(crate) fn of_request(popularity: &Popularity, records: DrawnRecords, stride: u64) -> Chooser {
+        let chooser = Chooser::new(popularity, records.count, 0, 1);
+        match records.together {
+            Some(group) if stride > 1 => chooser.together(group, stride),
+            _ => chooser,
+        }
     }
 
     /// A chooser for requests of `stride` keys each. It chooses the first record of a request as this chooser does, and the others
@@ -111,6 +136,8 @@ impl Chooser {
                 }
             }
             Choice::Together(together) => together.choose(stream, i),
+            Choice::Normal(normal) => normal.record(stream.draw(i)),
+            &Choice::Share(first, share) => first + i % share,
             &Choice::Sequential(client, clients) => match i.checked_mul(clients) {
                 Some(passed) if passed <= u64::MAX - client => (passed + client) % self.records,
                 _ => {
@@ -126,10 +153,21 @@ impl Together {
     fn choose(&self, stream: &Stream, i: u64) -> u64 {
         let place = i % self.stride;
         let first = self.first.choose(stream, i - place);
-        let begin = first - first % self.group;
-        let records = self.group.min(self.first.records - begin);
-        begin + (first - begin + place) % records
+        neighbour(first, place, self.group, self.first.records)
     }
+}
+
+/// The record `place` behind the first one of a request in its group of `group` neighbours, whose first one follows its last.
+pub(crate) fn neighbour(first: u64, place: u64, group: u64, records: u64) -> u64 {
+    let begin = first - first % group;
+    begin + (first - begin + place) % group.min(records - begin)
+}
+
+/// The first of the records that client `client` of `clients` goes through where each has a share, and their number.
+pub(crate) fn share_of(records: u64, client: u64, clients: u64) -> (u64, u64) {
+    let width = (records - 1) / clients + 1;
+    let first = client.saturating_mul(width).min(records - 1);
+    (first, width.min(records - first))
 }
 
 /// The record that YCSB asks for at a rank counted from 0: the absolute value of the rank's FNV-1a hash, modulo the number

@@ -16,11 +16,12 @@ use crate::workload::cache_account::CacheAccount;
 pub use crate::workload::changing::PhaseChanges;
 use crate::workload::churn::AskedAt;
 use crate::workload::dataset::DatasetRows;
+use crate::workload::drawn_records::DrawnRecords;
 use crate::workload::events::{EventRequest, Loss};
 use crate::workload::hash::hash_bytes;
 use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer, KeyMaker, Space};
 use crate::workload::mix::store_of;
-use crate::workload::mix_task::{DrawnRecords, KeyAt};
+use crate::workload::mix_task::KeyAt;
 use crate::workload::records::Records;
 pub(crate) use crate::workload::records::Write;
 use crate::workload::routing::Routing;
@@ -251,8 +252,8 @@ impl RequestMaker {
     /// The records that requests are drawn from. Where slots decide on the node of a key, the keys of a request have one hash tag.
     pub(super) fn drawn_records(&self) -> DrawnRecords {
         let together = self.records.keys.tag().filter(|_| self.routing.router.deals_slots());
-        let at_once = self.commands.iter().map(Template::records).max().unwrap_or(1);
-        DrawnRecords { count: self.records.count(), together, at_once }
+        let of_command = |place: usize| self.commands.get(place).map_or(1, Template::records) as u16;
+        DrawnRecords { count: self.records.count(), together, of_commands: std::array::from_fn(of_command) }
     }
 
     /// The cluster that the servers are nodes of; `None` where they are none.

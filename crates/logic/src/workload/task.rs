@@ -9,10 +9,11 @@ use crate::rng::{Stream, below, mix, unit};
 use crate::time::{Nanos, from_seconds};
 use crate::workload::changing::{ChangingTask, DrawnFrom, PhaseChanges};
 use crate::workload::churn::AskedAt;
+use crate::workload::drawn_records::DrawnRecords;
 use crate::workload::events::{Loss, losses};
 use crate::workload::key::{Space, Spaces};
 use crate::workload::mix::load_spaces;
-use crate::workload::mix_task::{DELAY_MAX_S, DrawnRecords, KeyAt, MODIFY_DRAW, MixTask, SCAN_DRAW};
+use crate::workload::mix_task::{DELAY_MAX_S, KeyAt, MODIFY_DRAW, MixTask, SCAN_DRAW};
 use crate::workload::popularity::Newest;
 use crate::workload::rows::Rows;
 use crate::workload::sequence::{SequenceStep, Sequencer};
@@ -324,7 +325,7 @@ impl Task {
         at: KeyAt,
     ) -> u64 {
         match &self.kind {
-            TaskKind::Mix(mix) => spaces.index(space, mix.choose(keys, at)),
+            TaskKind::Mix(mix) => spaces.index(space, mix.choose((ops, keys), at)),
             TaskKind::Changing(changing) => changing.key(spaces, space, (ops, keys), at),
             _ => unreachable!("only a mix draws keys"),
         }
@@ -348,7 +349,7 @@ impl Task {
         match mix.unstored?.wanted(ops, at.index, at.place) {
             Wanted::Record => None,
             Wanted::Fresh => Some(fresh_key(mix.fresh_salt, ops, at.index, at.place)),
-            Wanted::Absent => Some(ABSENT_FROM + mix.choose(keys, at)),
+            Wanted::Absent => Some(ABSENT_FROM + mix.choose((ops, keys), at)),
         }
     }
 

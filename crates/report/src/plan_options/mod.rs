@@ -192,6 +192,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("script.path", "--script", Form::Plain),
     option("script.text", "--script", Form::Plain).called("text of the script"),
     option("phases[].work.mix.popularity", "--popularity", Form::Plain).or("uniform"),
+    field("phases[].work.mix.popularity_of", "popularity of operations", Form::Operations),
     option("phases[].work.mix.multiget", "--multiget", Form::Plain).or("1"),
     option("phases[].work.mix.fresh", "--fresh", Form::Plain).or("0"),
     option("phases[].work.mix.absent", "--absent", Form::Plain).or("0"),

@@ -3,8 +3,9 @@
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, ChurningClients, Dataset, DatasetOrder, Depth, Fill, Group, KeyChurn, KeyStyle, LoadCommand,
-    Mix, Plan, Route, Script, Spawns, TlsOptions, TracePace, TraceReplay, Work, labels_text,
+    Mix, Plan, Popularity, Route, Script, Spawns, TlsOptions, TracePace, TraceReplay, Work, labels_text,
 };
+use pummel_logic::protocol::Verb;
 use pummel_logic::time::from_seconds;
 use pummel_measure::summary::time_text;
 use pummel_measure::words::{counted, grouped};
@@ -237,14 +238,23 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
     let classes = if data.value_classes.is_empty() { "" } else { ", the most popular ones others" };
     text + &format!(
         "; {records}, {}, keys {}, values {}{classes}",
-        brief(&mix.popularity.to_string())
-            .unwrap_or_else(|(name, parts)| format!("{name} with {parts} points")),
+        popularities(plan, mix),
         match data.style.keys {
             KeyStyle::Unpadded => "without zeros in front".to_owned(),
             KeyStyle::Drawn | KeyStyle::Fnv => lengths(&data.key_size.to_string()),
         },
         lengths(&data.value_size.to_string()),
     )
+}
+
+/// The popularity of the records, and those of operations with one of their own.
+fn popularities(plan: &Plan, mix: &Mix) -> String {
+    let words = |popularity: &Popularity| {
+        brief(&popularity.to_string()).unwrap_or_else(|(name, parts)| format!("{name} with {parts} points"))
+    };
+    let of_verb =
+        |(verb, popularity): &(Verb, Popularity)| format!(", {} {}", plan.name_of(*verb), words(popularity));
+    words(&mix.popularity) + &mix.popularity_of.iter().map(of_verb).collect::<String>()
 }
 
 /// Lengths in bytes, where the text of their distribution is long in a few words.

@@ -85,6 +85,7 @@ crate::words! {
         LoadNoPlain = "phases[].work.load.no_plain",
         Operations = "phases[].work.mix.ops",
         Popularity = "phases[].work.mix.popularity",
+        PopularityOf = "phases[].work.mix.popularity_of",
         MultiGet = "phases[].work.mix.multiget",
         MultiSet = "phases[].work.mix.multiset",
         Fresh = "phases[].work.mix.fresh",

@@ -97,6 +97,7 @@ impl Plan {
         slots::fit(&self)?;
         clients::style(&self)?;
         requests::unstored_keys_fit(&self)?;
+        requests::popularities_fit(&self)?;
         requests::verbs_fit(&self)?;
         requests::forms_fit(&self)?;
         requests::resp_fits(&self)?;

@@ -46,7 +46,52 @@ pub fn mix(index: usize, mix: &Mix) -> Result<(), Invalid> {
     let is_unknown = mix.popularity.to_string().parse::<Popularity>().is_err();
     let expected = format!("expected {POPULARITIES}");
     refuse_if(is_unknown, Field::Popularity.of(index), &mix.popularity, expected)?;
+    popularity_of(index, mix)?;
     extras(index, mix)
+}
+
+/// Refuses popularities of operations that the mix does not have, or that follow the newest records.
+fn popularity_of(index: usize, mix: &Mix) -> Result<(), Invalid> {
+    let path = Field::PopularityOf.of(index);
+    for (place, (verb, popularity)) in mix.popularity_of.iter().enumerate() {
+        let value = || format!("{}:{popularity}", verb.name());
+        let expected = "expected an operation of the mix";
+        refuse_if(!mix.any_op(|own| own == *verb), path, value(), expected)?;
+        let is_twice = mix.popularity_of[..place].iter().any(|(other, _)| other == verb);
+        refuse_if(is_twice, path, value(), "each operation is accepted once")?;
+        let expected = format!("expected {POPULARITIES}");
+        refuse_if(popularity.to_string().parse::<Popularity>().is_err(), path, value(), expected)?;
+        let is_latest =
+            [popularity, &mix.popularity].into_iter().any(|of| matches!(of, Popularity::Latest { .. }));
+        let expected =
+            "latest is accepted for all operations together: what one of them stores, the others ask for";
+        refuse_if(is_latest, path, value(), expected)?;
+    }
+    Ok(())
+}
+
+/// Refuses popularities about a record that does not exist.
+pub fn popularities_fit(plan: &Plan) -> Result<(), Invalid> {
+    let records = plan.data.records as f64;
+    let is_outside = |of: &Popularity| matches!(of, Popularity::Normal { median, .. } if *median > records);
+    let expected = format!("expected a median within the records, 0 to {records}");
+    for (index, mix) in plan.mixes() {
+        refuse_if(
+            is_outside(&mix.popularity),
+            Field::Popularity.of(index),
+            &mix.popularity,
+            expected.as_str(),
+        )?;
+        for (verb, popularity) in &mix.popularity_of {
+            let value = format!("{}:{popularity}", verb.name());
+            refuse_if(is_outside(popularity), Field::PopularityOf.of(index), value, expected.as_str())?;
+        }
+    }
+    let mut of_parts = plan.changes.parts.iter().filter_map(|part| part.popularity.as_ref());
+    match of_parts.find(|popularity| is_outside(popularity)) {
+        Some(popularity) => refuse(Field::Parts, popularity, expected),
+        None => Ok(()),
+    }
 }
 
 fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {

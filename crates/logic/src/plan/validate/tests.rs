@@ -127,7 +127,13 @@ fn divided() -> Plan {
 
 /// Requests as memtier_benchmark makes them.
 fn of_memtier() -> Plan {
-    let mix = Mix { in_turns: true, ..Mix::of(&[(Verb::Set, 1.0), (Verb::Get, 10.0)]) };
+    let normal = Popularity::Normal { median: 5_000.0, deviation: 100.0 };
+    let mix = Mix {
+        in_turns: true,
+        popularity: Popularity::SequentialShares,
+        popularity_of: vec![(Verb::Get, normal)],
+        ..Mix::of(&[(Verb::Set, 1.0), (Verb::Get, 10.0)])
+    };
     let mut plan = Plan::measuring(Work::Mix(mix), for_a_second());
     plan.data.style.keys = KeyStyle::Unpadded;
     (plan.data.key_prefix, plan.data.first_key) = ("memtier-".to_owned(), 1);
@@ -393,6 +399,28 @@ fn what_cannot_be_right_with_keys_without_zeros_is_refused() {
     let last: Change = |plan| plan.data.first_key = 6_000_000_000_000_000 - plan.data.records;
     assert_eq!(named(of_memtier(), last), "nothing");
     assert_eq!(named(of_memtier(), |plan| plan.data.key_size = Dist::Fixed(1.0)), "nothing");
+}
+
+#[test]
+fn popularities_that_operations_cannot_have_are_refused() {
+    let of = |verb: Verb, text: &str| vec![(verb, text.parse().expect("a popularity"))];
+    let (own, whole) = ("phases[0].work.mix.popularity_of", "phases[0].work.mix.popularity");
+    let rows = [
+        (own, "uniform", of(Verb::Delete, "uniform")),
+        (own, "uniform", [of(Verb::Get, "uniform"), of(Verb::Get, "ycsb")].concat()),
+        (own, "uniform", of(Verb::Get, "latest:0.99")),
+        (own, "latest:0.99", of(Verb::Get, "uniform")),
+        (own, "uniform", of(Verb::Get, "normal:10001,1")),
+        (own, "uniform", vec![(Verb::Get, Popularity::Normal { median: 1.0, deviation: f64::NAN })]),
+        (whole, "normal:10000.5,1", Vec::new()),
+        ("nothing", "normal:10000,1", of(Verb::Get, "sequential-each")),
+    ];
+    for (path, popularity, popularity_of) in rows {
+        let mut plan = of_memtier();
+        (mix_of(&mut plan).popularity, mix_of(&mut plan).popularity_of) =
+            (popularity.parse().expect("a popularity"), popularity_of);
+        assert_eq!(named(plan, |_| ()), path, "{popularity}");
+    }
 }
 
 #[test]

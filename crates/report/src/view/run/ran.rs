@@ -260,11 +260,16 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
 pub(in crate::view) fn records(plan: &Plan) -> String {
     let mut words = counted(plan.data.records, "record");
     let popularity = plan.phases.iter().filter(|phase| phase.recorded).find_map(|phase| match &phase.work {
-        Work::Mix(mix) => Some(&mix.popularity),
+        Work::Mix(mix) => Some((&mix.popularity, &mix.popularity_of)),
         _ => None,
     });
-    if let Some(popularity) = popularity.filter(|own| **own != Popularity::default()) {
-        words += &format!(", {}", short(&popularity.to_string()));
+    if let Some((popularity, of_verbs)) = popularity {
+        if *popularity != Popularity::default() {
+            words += &format!(", {}", short(&popularity.to_string()));
+        }
+        for (verb, own) in of_verbs {
+            words += &format!(", {} {}", plan.name_of(*verb), short(&own.to_string()));
+        }
     }
     let usual = pummel_logic::plan::Data::default();
     if plan.data.style.keys == KeyStyle::Unpadded {

@@ -1,0 +1,14 @@
+//! The records that requests are drawn from.
+
+use crate::protocol::COMMANDS_MAX;
+
+/// The records that requests are drawn from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DrawnRecords {
+    /// Number of records in each space.
+    pub(crate) count: u64,
+    /// Number of neighbours from which a request takes all its records; `None` where it takes any.
+    pub(crate) together: Option<u64>,
+    /// Number of records that a request of each command of the user draws, at least 1.
+    pub(crate) of_commands: [u16; COMMANDS_MAX],
+}
