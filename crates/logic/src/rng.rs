@@ -63,6 +63,13 @@ pub struct StreamOwner {
     pub client: u64,
 }
 
+impl StreamOwner {
+    /// The owner of the draws of this client's requests, which is client 0 where all clients draw the same.
+    pub fn of_requests(self, same_draws: bool) -> StreamOwner {
+        if same_draws { StreamOwner { client: 0, ..self } } else { self }
+    }
+}
+
 /// A stream of draws, addressed by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {

@@ -84,6 +84,7 @@ struct Task {
     rate: f64,
     seed: u64,
     late: Late,
+    same_draws: bool,
 }
 
 impl Task {
@@ -101,6 +102,7 @@ impl Task {
             rate: 1.0,
             seed: 1,
             late,
+            same_draws: false,
         }
     }
 
@@ -139,6 +141,7 @@ impl Story {
                 late: task.late,
                 spacing_ns: 0,
                 ends_on_time: false,
+                same_draws: task.same_draws,
                 asked_before: 0,
             };
             let open = task.arrivals != Arrivals::Closed;
@@ -621,6 +624,32 @@ fn loading_deals_every_record_of_every_space_to_exactly_one_client() {
     }
     let all: BTreeSet<Vec<u8>> = (0..records).map(|index| story.key(index)).collect();
     assert_eq!(keys, all);
+}
+
+#[test]
+fn clients_with_the_same_draws_ask_the_same_but_insert_records_of_their_own() {
+    let ops = vec![(Verb::Get, 1.0), (Verb::Set, 1.0), (Verb::Add, 1.0)];
+    let task = Task::new(Work::Mix(Mix { ops, inserts: true, ..mix(Verb::Get) }));
+    let asked = |same_draws| {
+        let mut story = Story::new(2, &Task { same_draws, ..task.clone() });
+        [0, 1].map(|client| {
+            let mut ask = |_| {
+                let asked = story.asks(client, BEGIN);
+                let verb = asked.ticket.verb;
+                let outcome = if verb == Verb::Get { Outcome::Hit } else { Outcome::Stored };
+                story.answer(client, outcome, BEGIN, BEGIN);
+                (verb, asked.keys)
+            };
+            (0..200).map(&mut ask).collect::<Vec<_>>()
+        })
+    };
+    let [first, second] = asked(true);
+    for ((verb, keys), (other, others)) in first.iter().zip(&second) {
+        assert_eq!(verb, other);
+        assert_eq!(keys == others, *verb != Verb::Add, "{verb:?}");
+    }
+    let [first, second] = asked(false);
+    assert_ne!(first, second);
 }
 
 #[test]
@@ -1207,6 +1236,7 @@ fn what_is_inserted_in_one_phase_stays_inserted_in_the_next() {
         late: Late::Kept,
         spacing_ns: 0,
         ends_on_time: false,
+        same_draws: false,
         asked_before: 0,
     };
     story.clients[0].begin(assignment, None);

@@ -194,6 +194,7 @@ const RESTING: PhaseAssignment = PhaseAssignment {
     late: pummel_logic::plan::Late::Kept,
     spacing_ns: 0,
     ends_on_time: false,
+    same_draws: false,
     asked_before: 0,
 };
 

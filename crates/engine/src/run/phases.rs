@@ -425,6 +425,7 @@ fn assignment_of(
     let ClientShare { requests, depth, repeats } = share.of_client(client);
     PhaseAssignment {
         place: context.place_of(share.number, client.group, client.number),
+        same_draws: group.policy.same_draws,
         begin: times.begin,
         end: times.end,
         requests,
@@ -468,6 +469,7 @@ fn churn_phase_of(
     };
     ChurnPhase {
         place,
+        same_draws: context.plan.groups[group].policy.same_draws,
         begin: times.begin,
         end: times.end,
         spawns,

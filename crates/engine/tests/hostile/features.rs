@@ -587,6 +587,9 @@ pub fn follow_memtier(plan: &mut Plan, draws: &mut Draws) {
         let first_key = draws.one_of(&[0, 1, 95, 5_000_000_000]);
         follow(&|plan| (plan.data.style.keys, plan.data.first_key) = (KeyStyle::Unpadded, first_key));
     }
+    if draws.once_in(3) {
+        follow(&|plan| plan.groups.iter_mut().for_each(|group| group.policy.same_draws = true));
+    }
     for _ in 0..draws.below(3) {
         let popularity = match draws.below(5) {
             0 => Popularity::Normal { median: 1.0, deviation: 2.5 },

@@ -217,6 +217,7 @@ fn groups(plan: &mut Plan, kind: Kind, draws: &mut Draws) {
                 whole: draws.once_in(3),
                 here: false,
                 ends_on_time: draws.once_in(3),
+                same_draws: false,
             };
         }
         group.churn = churning(kind, draws);

@@ -171,6 +171,7 @@ fn group(
             here,
             // The original's end is the end of -t.
             ends_on_time: rate.is_some(),
+            same_draws: false,
         },
     })
 }

@@ -64,6 +64,8 @@ pub enum Action<'a> {
 pub struct PhaseAssignment {
     /// Seed, group, phase and client, from which the client's draws follow.
     pub place: StreamOwner,
+    /// The draws of the client's requests are those of client 0.
+    pub same_draws: bool,
     /// When the phase begins.
     pub begin: Nanos,
     /// When the phase ends; [`NEVER`] where only the number of requests ends it. Requests that are due later are not part of
@@ -92,6 +94,7 @@ impl PhaseAssignment {
     pub fn nothing(place: StreamOwner) -> PhaseAssignment {
         PhaseAssignment {
             place,
+            same_draws: false,
             begin: 0,
             end: NEVER,
             requests: 0,

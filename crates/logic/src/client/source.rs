@@ -85,7 +85,7 @@ impl Source {
     /// Begins a phase. In closed loop there is no schedule.
     pub(super) fn begin(&mut self, assignment: PhaseAssignment, schedule: Option<Schedule>) {
         self.schedule = schedule;
-        self.draws = DrawStreams::new(assignment.place);
+        self.draws = DrawStreams::new(assignment.place.of_requests(assignment.same_draws));
         self.issued = 0;
         self.own.rows_taken = 0;
         let has_policy = assignment.late != Late::Kept || assignment.spacing_ns > 0;

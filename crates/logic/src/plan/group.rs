@@ -63,6 +63,10 @@ pub struct ClientPolicy {
     /// in the drain.
     #[serde(skip_serializing_if = "is_default")]
     pub ends_on_time: bool,
+    /// All clients draw the same operations, keys, lengths and expiries, those of client 0; the times at which requests are due stay those
+    /// of each client.
+    #[serde(skip_serializing_if = "is_default")]
+    pub same_draws: bool,
 }
 
 impl Default for ClientPolicy {
@@ -75,6 +79,7 @@ impl Default for ClientPolicy {
             whole: false,
             here: false,
             ends_on_time: false,
+            same_draws: false,
         }
     }
 }

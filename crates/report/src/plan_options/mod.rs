@@ -276,6 +276,7 @@ pub const OPTIONS: &[OptionRow] = &[
     field("groups[].policy.ends_on_time", "nothing is sent after the end of a phase", Form::Switch),
     field("groups[].policy.here", "clients of the controller", Form::Switch),
     field("groups[].policy.late", "late requests", Form::Plain).or("kept"),
+    field("groups[].policy.same_draws", "all clients draw the same", Form::Switch),
     field("groups[].policy.spaced", "least gap between requests", Form::Switch),
     field("groups[].policy.successes_only", "times of successes alone", Form::Switch),
     field("groups[].policy.whole", "end at the loss of a connection", Form::Switch),

@@ -155,7 +155,7 @@ impl Churning {
             self.missing += requests.saturating_sub(unsent);
             return false;
         }
-        let (calls, place, group) = (spawner.calls_of(number), spawner.place_of(number), self.limits.group);
+        let (calls, place, group) = (spawner.calls_of(number), spawner.draws_of(number), self.limits.group);
         spawner.advance();
         if spawner.is_closed_loop() {
             self.missing += calls;
@@ -180,7 +180,7 @@ impl Churning {
             let calls = spawner.phase().calls;
             // The draws of the requests of this worker's clients, one after the other.
             let bits = |nth: u64| {
-                let place = spawner.place_of(number + nth / calls * workers);
+                let place = spawner.draws_of(number + nth / calls * workers);
                 Stream::new(place, Use::Op).draw(nth % calls)
             };
             let reporter = &mut state.reporter;

@@ -36,6 +36,8 @@ pub struct ChurnLimits {
 pub struct ChurnPhase {
     /// Seed, group and phase of the random draws. The number of each client is filled in.
     pub place: StreamOwner,
+    /// The draws of the requests of all clients are those of client 0.
+    pub same_draws: bool,
     /// Time at which the phase begins.
     pub begin: Nanos,
     /// Time at which the phase ends: clients that are due later do not come, and all others depart.
@@ -110,9 +112,14 @@ impl Spawner {
         self.phase.paced || self.is_closed_loop()
     }
 
-    /// The place of the random draws of client `number`.
-    pub fn place_of(&self, number: u64) -> StreamOwner {
+    /// The place of client `number`.
+    fn place_of(&self, number: u64) -> StreamOwner {
         StreamOwner { client: number, ..self.phase.place }
+    }
+
+    /// The owner of the random draws of the requests of client `number`.
+    pub fn draws_of(&self, number: u64) -> StreamOwner {
+        self.place_of(number).of_requests(self.phase.same_draws)
     }
 
     /// Goes on to the next client of this worker.
@@ -206,6 +213,7 @@ impl Spawner {
     pub fn assignment_of(&self, number: u64, begin: Nanos) -> PhaseAssignment {
         PhaseAssignment {
             place: self.place_of(number),
+            same_draws: self.phase.same_draws,
             begin,
             end: self.phase.end,
             requests: self.calls_of(number),

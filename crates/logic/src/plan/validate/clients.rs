@@ -98,6 +98,7 @@ pub fn style(plan: &Plan) -> Result<(), Invalid> {
             whole: false,
             here: false,
             ends_on_time: false,
+            same_draws: false,
             ..group.policy
         };
         elsewhere_too != ClientPolicy::default()

@@ -76,6 +76,7 @@ crate::words! {
         SpawnsArrivals = "groups[].connection_churn.clients_started.open.arrivals",
         Sequence = "groups[].connection_churn.sequence",
         Block = "groups[].policy.block",
+        SameDraws = "groups[].policy.same_draws",
         Phases = "phases",
         Stop = "phases[].stop",
         StopTime = "phases[].stop.time_ns",

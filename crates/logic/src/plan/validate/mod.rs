@@ -98,6 +98,7 @@ impl Plan {
         clients::style(&self)?;
         requests::unstored_keys_fit(&self)?;
         requests::popularities_fit(&self)?;
+        requests::same_draws_fit(&self)?;
         requests::verbs_fit(&self)?;
         requests::forms_fit(&self)?;
         requests::resp_fits(&self)?;

@@ -70,6 +70,14 @@ fn popularity_of(index: usize, mix: &Mix) -> Result<(), Invalid> {
     Ok(())
 }
 
+/// Refuses keys that are each asked for once where all clients draw the same ones.
+pub fn same_draws_fit(plan: &Plan) -> Result<(), Invalid> {
+    let Some(group) = plan.groups.iter().position(|group| group.policy.same_draws) else { return Ok(()) };
+    let draws_fresh = plan.mixes().any(|(_, mix)| mix.fresh > 0.0);
+    let expected = "expected no fresh keys with it: all clients would ask for the same ones";
+    refuse_if(draws_fresh, Field::SameDraws.of(group), true, expected)
+}
+
 /// Refuses popularities about a record that does not exist.
 pub fn popularities_fit(plan: &Plan) -> Result<(), Invalid> {
     let records = plan.data.records as f64;

@@ -137,6 +137,7 @@ fn of_memtier() -> Plan {
     let mut plan = Plan::measuring(Work::Mix(mix), for_a_second());
     plan.data.style.keys = KeyStyle::Unpadded;
     (plan.data.key_prefix, plan.data.first_key) = ("memtier-".to_owned(), 1);
+    plan.groups[0].policy.same_draws = true;
     plan
 }
 
@@ -391,6 +392,7 @@ fn what_cannot_be_right_with_keys_without_zeros_is_refused() {
         ("data.first_key", |plan| plan.data.first_key = u64::MAX),
         ("data.first_key", |plan| {
             (plan.data.first_key, mix_of(plan).fresh) = (1_000_000_000_000_000, 0.5);
+            plan.groups[0].policy.same_draws = false;
         }),
     ];
     for (number, (path, change)) in rows.into_iter().enumerate() {
@@ -399,6 +401,12 @@ fn what_cannot_be_right_with_keys_without_zeros_is_refused() {
     let last: Change = |plan| plan.data.first_key = 6_000_000_000_000_000 - plan.data.records;
     assert_eq!(named(of_memtier(), last), "nothing");
     assert_eq!(named(of_memtier(), |plan| plan.data.key_size = Dist::Fixed(1.0)), "nothing");
+}
+
+#[test]
+fn clients_that_draw_the_same_ask_for_no_fresh_keys() {
+    assert_eq!(named(of_memtier(), |plan| mix_of(plan).fresh = 0.5), "groups[0].policy.same_draws");
+    assert_eq!(named(of_memtier(), |plan| mix_of(plan).absent = 0.5), "nothing");
 }
 
 #[test]
