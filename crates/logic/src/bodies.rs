@@ -35,8 +35,17 @@ const GROUP_COST_BYTES: f64 = 4.0;
 #[derive(Clone, Debug)]
 pub struct Bodies {
     block: Arc<[Group; BLOCK_GROUPS]>,
-    /// The bits that are random, of [`MASKS`] groups one after the other, where the others are 0; `None` where all are random.
-    masks: Option<Arc<[Group; MASKS]>>,
+    /// The form of bytes that are not all random.
+    form: Option<Arc<Form>>,
+}
+
+/// The form of bodies whose bytes are not all random.
+#[derive(Debug)]
+enum Form {
+    /// The bits that are random, of [`MASKS`] groups one after the other, where the others are 0.
+    Masked([Group; MASKS]),
+    /// All bytes are this one.
+    Filled(u8),
 }
 
 impl Bodies {
@@ -46,13 +55,24 @@ impl Bodies {
         for (at, word) in block.as_flattened_mut().as_chunks_mut().0.iter_mut().enumerate() {
             *word = mix(&[seed, at as u64]).to_le_bytes();
         }
-        let masks = (ratio > *RATIOS.start()).then(|| Arc::new(masks(ratio)));
-        Bodies { block: Arc::from(block), masks }
+        let form = (ratio > *RATIOS.start()).then(|| Arc::new(Form::Masked(masks(ratio))));
+        Bodies { block: Arc::from(block), form }
+    }
+
+    /// Bodies all of whose bytes are this one, if it is one.
+    pub fn filled_with(self, filler: Option<u8>) -> Bodies {
+        match filler {
+            Some(byte) => Bodies { form: Some(Arc::new(Form::Filled(byte))), ..self },
+            None => self,
+        }
     }
 
     /// Fills in groups of the body with this seed, which is a hash, from group `first` on.
     #[inline(never)]
     pub fn fill(&self, seed: u64, first: u64, mut groups: &mut [Group]) {
+        if let Some(Form::Filled(byte)) = self.form.as_deref() {
+            return groups.fill([*byte; GROUP_BYTES]);
+        }
         let begin = (seed >> 32) % BLOCK_GROUPS as u64 + first;
         let (mut lap, mut at) = (begin / BLOCK_GROUPS as u64, (begin % BLOCK_GROUPS as u64) as usize);
         let mut mask = first as usize;
@@ -65,7 +85,7 @@ impl Bodies {
                 *group = of_words(|word| word_of(random, word) ^ number);
                 number = number.wrapping_add(step);
             }
-            if let Some(masks) = &self.masks {
+            if let Some(Form::Masked(masks)) = self.form.as_deref() {
                 for group in now {
                     let bits = &masks[mask % MASKS];
                     *group = of_words(|word| word_of(group, word) & word_of(bits, word));

@@ -49,6 +49,7 @@ impl Made {
             expiry_s: fixed("0"),
             value_classes: Vec::new(),
             value_compress: 1.0,
+            value_filler: None,
             key_tag: None,
             slots: Vec::new(),
             first_key: 0,

@@ -590,6 +590,9 @@ pub fn follow_memtier(plan: &mut Plan, draws: &mut Draws) {
     if draws.once_in(3) {
         follow(&|plan| plan.groups.iter_mut().for_each(|group| group.policy.same_draws = true));
     }
+    if draws.once_in(3) {
+        follow(&|plan| plan.data.value_filler = Some('x'));
+    }
     for _ in 0..draws.below(3) {
         let popularity = match draws.below(5) {
             0 => Popularity::Normal { median: 1.0, deviation: 2.5 },

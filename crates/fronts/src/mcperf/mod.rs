@@ -394,6 +394,7 @@ impl OptionValues {
                 expiry_s: Dist::Fixed(f64::from(self.expiry_s)),
                 value_classes: Vec::new(),
                 value_compress: 1.0,
+                value_filler: None,
                 key_tag: None,
                 slots: Vec::new(),
                 first_key: 0,

@@ -248,6 +248,7 @@ impl<A> Typed<A> {
             expiry_s: self.dist(TTL, &args.ttl, inputs)?,
             value_classes: args.value_classes.clone(),
             value_compress: args.value_compress,
+            value_filler: None,
             key_tag: args.key_tag,
             slots: args.slots.iter().flat_map(|list| list.0.clone()).collect(),
             first_key: 0,

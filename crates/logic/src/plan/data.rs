@@ -35,6 +35,10 @@ pub struct Data {
     /// Ratio to which lz4 and gzip bring a stream of values of 4 KiB and more, about: 1 to 10. Absent: 1, values that do not compress.
     #[serde(default = "uncompressed", skip_serializing_if = "is_uncompressed")]
     pub value_compress: f64,
+    /// The ASCII character that all bytes of values are, and all bytes that fill places of commands; those of counters are digits all the
+    /// same. Absent: random bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_filler: Option<char>,
     /// Number of neighbouring records whose keys have a hash tag in common, and so a slot of a cluster: `{number of the record /
     /// key_tag}` between the prefix and the number. Absent: keys have no tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,6 +77,11 @@ fn is_uncompressed(ratio: &f64) -> bool {
 pub const VALUE_CLASSES_MAX: usize = 16;
 
 impl Data {
+    /// The byte that all bytes of values are; `None` where they are random.
+    pub fn filler(&self) -> Option<u8> {
+        u8::try_from(self.value_filler?).ok()
+    }
+
     /// The distributions of the lengths of values.
     pub fn value_sizes(&self) -> impl Iterator<Item = &Dist> {
         self.value_classes.iter().map(|class| &class.value_size).chain([&self.value_size])

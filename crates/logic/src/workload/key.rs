@@ -356,6 +356,7 @@ mod tests {
             expiry_s: Dist::Fixed(0.0),
             value_classes: Vec::new(),
             value_compress: 1.0,
+            value_filler: None,
             key_tag: None,
             slots: Vec::new(),
             first_key: 0,

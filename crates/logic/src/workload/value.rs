@@ -119,7 +119,8 @@ impl Error for ValueTooLarge {}
 /// | 24.. | the beginning of the body ([`Bodies`]) whose seed is a hash of data seed, key index and version |
 ///
 /// A shorter value is the beginning of 24 bytes drawn for its key from the data seed, the same at every write. A value
-/// in the pieces' space is one or more frames; a counter begins as [`COUNTER`].
+/// in the pieces' space is one or more frames; a counter begins as [`COUNTER`]. Where values are filled with one byte, it takes the place
+/// of all that: such values are not checked.
 #[derive(Clone, Debug)]
 pub struct ValueMaker {
     bodies: Bodies,
@@ -133,6 +134,8 @@ pub struct ValueMaker {
     fresh: Option<(Dist, u64)>,
     /// Counters may fall below 0.
     has_signed_counters: bool,
+    /// The byte that all bytes of values are; `None` where they have frames.
+    filler: Option<u8>,
 }
 
 /// Lengths of values without their bytes.
@@ -203,13 +206,14 @@ impl ValueMaker {
     pub fn reaching(data: &Data, least_bytes: u64) -> Result<ValueMaker, ValueTooLarge> {
         let reaches_bytes = reached(data, least_bytes)?;
         Ok(ValueMaker {
-            bodies: Bodies::new(mix(&[data.seed, BODIES]), data.value_compress),
+            bodies: Bodies::new(mix(&[data.seed, BODIES]), data.value_compress).filled_with(data.filler()),
             zeros: Arc::default(),
             write_seed: mix(&[data.seed, WRITE_HASHES]),
             short_seed: mix(&[data.seed, SHORTS]),
             lengths: ValueLengths::reaching(data, reaches_bytes),
             fresh: (data.style.values == ValueStyle::Fresh).then(|| (data.value_size.clone(), reaches_bytes)),
             has_signed_counters: false,
+            filler: data.filler(),
         })
     }
 
@@ -297,6 +301,14 @@ impl ValueMaker {
         len_bytes: usize,
         own: &'a mut HeaderBuffer,
     ) -> Value<'a> {
+        if let Some(byte) = self.filler {
+            *own = [byte; HEADER_BYTES];
+            let len_bytes = match len_bytes.checked_sub(HEADER_BYTES) {
+                None => return Value::plain(&own[..len_bytes]),
+                Some(len_bytes) => len_bytes,
+            };
+            return Value { own, rest: Rest::Body { bodies: &self.bodies, seed: 0, len_bytes } };
+        }
         if len_bytes < HEADER_BYTES {
             *own = self.short(index);
             return Value::plain(&own[..len_bytes]);
@@ -417,6 +429,7 @@ mod tests {
             expiry_s: Dist::Fixed(0.0),
             value_classes: Vec::new(),
             value_compress: 1.0,
+            value_filler: None,
             key_tag: None,
             slots: Vec::new(),
             first_key: 0,
@@ -440,6 +453,23 @@ mod tests {
         assert_eq!(body.len(), 176);
         let seed = values.write_hash(3, version).body_seed();
         assert!(values.bodies().reads(seed, 0, body));
+    }
+
+    #[test]
+    fn filled_values_are_one_byte_throughout_but_counters_are_digits() {
+        let data = Data { value_filler: Some('x'), ..data(Dist::Uniform { low: 0.0, high: 9_000.0 }) };
+        let values = ValueMaker::new(&data).unwrap();
+        let mut own = [0; HEADER_BYTES];
+        for space in [Space::Plain, Space::Pieces, Space::Hashes, Space::Commands] {
+            for record in 0..200 {
+                let index = values.spaces().index(space, record);
+                let value = values.value(index, Version::new(1, 2), &mut own);
+                assert_eq!(value.to_vec(), vec![b'x'; values.len_of(index)]);
+            }
+        }
+        assert_eq!(values.value_of_len(0, Version::LOADED, 24, &mut own).to_vec(), [b'x'; 24]);
+        let counter = values.spaces().index(Space::Counters, 7);
+        assert_eq!(values.value(counter, Version::LOADED, &mut own).to_vec(), COUNTER);
     }
 
     #[test]

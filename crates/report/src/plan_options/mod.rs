@@ -240,6 +240,7 @@ pub const OPTIONS: &[OptionRow] = &[
     option("data.value_size", "--value-size", Form::Dist).or("200"),
     option("data.value_classes", "--workload", Form::Sizes).called("sizes of values by popularity"),
     option("data.value_compress", "--value-compress", Form::Plain).or("1"),
+    field("data.value_filler", "character that values are filled with", Form::Plain),
     option("data.key_prefix", "--key-prefix", Form::Plain),
     option("data.key_tag", "--key-tag", Form::Plain),
     field("data.first_key", "number of the first key", Form::Plain).or("0"),

@@ -18,6 +18,7 @@ fn data(records: u64, value_size: &str) -> Data {
         expiry_s: "weighted:3600-3600@7,0-0@3".parse().expect("a distribution"),
         value_classes: Vec::new(),
         value_compress: 1.0,
+        value_filler: None,
         key_tag: None,
         slots: Vec::new(),
         first_key: 0,

@@ -86,6 +86,9 @@ pub fn style(plan: &Plan) -> Result<(), Invalid> {
     let (style, checks) = (&plan.data.style, plan.verify > 0.0);
     let expected = "expected 0 where values are drawn for every write";
     refuse_if(checks && style.values == ValueStyle::Fresh, Field::Verify, plan.verify, expected)?;
+    let expected =
+        "expected 0 where all bytes of values are one character: they do not say which write they are of";
+    refuse_if(checks && plan.data.value_filler.is_some(), Field::Verify, plan.verify, expected)?;
     let has_hashes = style.field_bytes.is_some();
     let expected = "expected hashes only with RESP";
     refuse_if(has_hashes && !plan.protocol.is_resp(), Field::FieldBytes, "", expected)?;

@@ -60,6 +60,7 @@ crate::words! {
         ValueSize = "data.value_size",
         ValueClasses = "data.value_classes",
         ValueCompress = "data.value_compress",
+        ValueFiller = "data.value_filler",
         Expiry = "data.expiry_s",
         FieldBytes = "data.style.field_bytes",
         ExpiryJitter = "data.style.expiry_jitter_percent",

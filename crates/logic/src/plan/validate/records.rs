@@ -33,6 +33,7 @@ pub fn data(data: &Data) -> Result<(), Invalid> {
     let (ratio, (least, most)) = (data.value_compress, (RATIOS.start(), RATIOS.end()));
     let expected = format!("expected a ratio from {least} (bytes that do not compress) to {most}");
     refuse_if(!RATIOS.contains(&ratio), Field::ValueCompress, ratio, expected)?;
+    value_filler(data)?;
     first_key(data)?;
     keys(data)?;
     value_classes(data)?;
@@ -54,6 +55,16 @@ fn value_classes(data: &Data) -> Result<(), Invalid> {
     let has_any = !data.value_classes.is_empty();
     let expected = "expected no classes of records where every write draws its own length";
     refuse_if(has_any && data.style.values != ValueStyle::Stable, path, data.value_classes.len(), expected)
+}
+
+/// Refuses values of a character that is not one printable byte, and such that are to compress in another way.
+fn value_filler(data: &Data) -> Result<(), Invalid> {
+    let Some(filler) = data.value_filler else { return Ok(()) };
+    let (path, value) = (Field::ValueFiller, filler.escape_debug());
+    let is_printable = filler == ' ' || filler.is_ascii_graphic();
+    refuse_if(!is_printable, path, value.clone(), "expected one printable character of ASCII")?;
+    let expected = "expected a ratio of 1 with it: values of one character compress to nearly nothing";
+    refuse_if(data.value_compress != *RATIOS.start(), path, value, expected)
 }
 
 /// Refuses a first key where keys are not numbered from one on, and numbers that belong to the keys of later lives.

@@ -138,6 +138,7 @@ fn of_memtier() -> Plan {
     plan.data.style.keys = KeyStyle::Unpadded;
     (plan.data.key_prefix, plan.data.first_key) = ("memtier-".to_owned(), 1);
     plan.groups[0].policy.same_draws = true;
+    plan.data.value_filler = Some('x');
     plan
 }
 
@@ -401,6 +402,22 @@ fn what_cannot_be_right_with_keys_without_zeros_is_refused() {
     let last: Change = |plan| plan.data.first_key = 6_000_000_000_000_000 - plan.data.records;
     assert_eq!(named(of_memtier(), last), "nothing");
     assert_eq!(named(of_memtier(), |plan| plan.data.key_size = Dist::Fixed(1.0)), "nothing");
+}
+
+#[test]
+fn values_of_one_character_are_printable_and_are_neither_checked_nor_compressed() {
+    let rows: [(&str, Change); 5] = [
+        ("data.value_filler", |plan| plan.data.value_filler = Some('\n')),
+        ("data.value_filler", |plan| plan.data.value_filler = Some('ä')),
+        ("data.value_filler", |plan| plan.data.value_compress = 2.0),
+        ("verify", |plan| {
+            (plan.verify, plan.data.style.keys, plan.data.first_key) = (0.5, KeyStyle::Drawn, 0)
+        }),
+        ("nothing", |plan| plan.data.value_filler = Some(' ')),
+    ];
+    for (number, (path, change)) in rows.into_iter().enumerate() {
+        assert_eq!(named(of_memtier(), change), path, "row {number}");
+    }
 }
 
 #[test]
