@@ -593,6 +593,15 @@ pub fn follow_memtier(plan: &mut Plan, draws: &mut Draws) {
     if draws.once_in(3) {
         follow(&|plan| plan.data.value_filler = Some('x'));
     }
+    if draws.once_in(3) {
+        follow(&|plan| {
+            for mix in plan.phases.iter_mut().filter_map(|phase| mix_of(&mut phase.work)) {
+                mix.ops.iter_mut().for_each(|(_, weight)| *weight = weight.ceil());
+                mix.ops.extend_from_within(..);
+                mix.in_turns = true;
+            }
+        });
+    }
     for _ in 0..draws.below(3) {
         let popularity = match draws.below(5) {
             0 => Popularity::Normal { median: 1.0, deviation: 2.5 },

@@ -221,7 +221,7 @@ fn request_bytes(plan: &Plan) -> u64 {
 /// The most verbs that the requests of a phase have, with those of requests that follow from answers.
 fn verbs_of(work: &Work) -> u64 {
     match work {
-        Work::Mix(mix) => 2 * mix.ops.len() as u64,
+        Work::Mix(mix) => 2 * mix.weights().len() as u64,
         Work::Load(_) | Work::Delete(_) | Work::Audit(_) => 1,
         Work::Replay(_) | Work::Window(_) => 2,
         Work::Trace(_) => TRACE_VERBS.len() as u64,

@@ -129,7 +129,8 @@ pub struct Load {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
-    /// Operations and their weights; weights are above 0 and need not sum to anything.
+    /// Operations and their weights; weights are above 0 and need not sum to anything. Where operations take turns, one may stand at
+    /// several places.
     pub ops: Vec<(Verb, f64)>,
     /// The popularity of the records.
     pub popularity: Popularity,
@@ -166,7 +167,7 @@ pub struct Mix {
     /// Reads ask for 1 to `multiget` records that follow each other, each number as likely.
     #[serde(default, skip_serializing_if = "is_default")]
     pub scans: bool,
-    /// Each client asks its operations in turns, as many of each as its weight, and does not draw them.
+    /// Each client asks its operations in turns, in their order and as many of each as its weight, and does not draw them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub in_turns: bool,
     /// Ask the server not to answer writes.
@@ -192,6 +193,15 @@ pub enum Fill {
 }
 
 impl Mix {
+    /// Each operation once, with the sum of its weights, in the order in which operations first occur.
+    pub fn weights(&self) -> Vec<(Verb, f64)> {
+        let mut sums = [0.0; Verb::COUNT];
+        self.ops.iter().for_each(|&(verb, weight)| sums[verb as usize] += weight);
+        let mut rest = sums;
+        let is_first = |(verb, _): &&(Verb, f64)| std::mem::take(&mut rest[*verb as usize]) > 0.0;
+        self.ops.iter().filter(is_first).map(|&(verb, _)| (verb, sums[verb as usize])).collect()
+    }
+
     /// Whether one of the operations is of a kind.
     pub fn any_op(&self, is_kind: impl Fn(Verb) -> bool) -> bool {
         self.ops.iter().any(|&(verb, _)| is_kind(verb))

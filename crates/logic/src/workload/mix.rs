@@ -37,11 +37,12 @@ impl MixTable {
     /// # Panics
     /// Panics when no operation has a weight above 0.
     pub fn new(mix: &Mix) -> MixTable {
-        let total: f64 = mix.ops.iter().map(|&(_, weight)| weight).sum();
+        let weights = mix.weights();
+        let total: f64 = weights.iter().map(|&(_, weight)| weight).sum();
         assert!(total > 0.0, "a mix has at least one operation");
         let mut sum = 0.0;
-        let mut verbs: Vec<(u64, Verb)> = Vec::with_capacity(mix.ops.len());
-        for &(verb, weight) in &mix.ops {
+        let mut verbs: Vec<(u64, Verb)> = Vec::with_capacity(weights.len());
+        for (verb, weight) in weights {
             sum += weight;
             verbs.push((share(sum / total), verb));
         }
@@ -259,6 +260,29 @@ mod tests {
             assert!((seen - expected).abs() < 5.0 * expected.sqrt(), "{verb:?}: {seen} of {expected}");
         }
         assert_eq!(table.verb(u64::MAX), Verb::Delete);
+    }
+
+    #[test]
+    fn operations_take_turns_in_their_order_also_where_one_stands_at_several_places() {
+        let ops = [(Verb::Set, 3.0), (Verb::Command, 1.0), (Verb::Set, 2.0), (Verb::Get, 4.0)];
+        let table = MixTable::new(&Mix { in_turns: true, ..Mix::of(&ops) });
+        let ops = Stream::from_seed(1);
+        let [set, command, get] = [Verb::Set, Verb::Command, Verb::Get];
+        let round = [set, set, set, command, set, set, get, get, get, get];
+        let mut before = [0; Verb::COUNT];
+        for index in 0..55 {
+            let verb = round[index as usize % round.len()];
+            assert_eq!(table.in_turn(index), Some(verb));
+            assert_eq!(table.asked(index, &ops), (verb, before[verb as usize]), "request {index}");
+            before[verb as usize] += 1;
+        }
+        let mut dealt = Vec::new();
+        table.deal(1_000, u64::MAX / 2, |verb, requests| dealt.push((verb, requests)));
+        assert_eq!(dealt, [(set, 500), (command, 100), (get, 400)]);
+        let only = Mix { in_turns: true, ..Mix::of(&[(get, 1.0), (get, 2.0)]) };
+        assert_eq!(MixTable::new(&only).only(), Some(get));
+        let drawn = MixTable::new(&Mix::of(&[(get, 1.0), (set, 1.0)]));
+        assert_eq!(drawn.asked(7, &ops), (drawn.verb(ops.draw(7)), 7), "all requests before count");
     }
 
     #[test]

@@ -849,7 +849,7 @@ impl PlanFacts {
         let is_closed = plan.groups.iter().all(|group| matches!(group.arrivals, Arrivals::Closed));
         let recorded = plan.phases.iter().filter(|phase| phase.recorded);
         let mix = recorded.clone().find_map(|phase| match &phase.work {
-            Work::Mix(mix) => Some(mix.ops.clone()),
+            Work::Mix(mix) => Some(mix.weights()),
             _ => None,
         });
         let mix: Vec<(Verb, f64)> = mix.unwrap_or_default();

@@ -181,9 +181,9 @@ fn churn_words(churn: &KeyChurn) -> String {
 }
 
 fn requests(plan: &Plan, mix: &Mix) -> String {
-    let total: f64 = mix.ops.iter().map(|(_, weight)| weight).sum();
-    let ops: Vec<String> = mix
-        .ops
+    let weights = mix.weights();
+    let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
+    let ops: Vec<String> = weights
         .iter()
         .map(|(verb, weight)| format!("{} {} %", plan.name_of(*verb), plain(weight / total * 100.0)))
         .collect();

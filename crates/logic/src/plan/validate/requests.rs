@@ -16,6 +16,9 @@ const MULTIGET_MAX: u64 = 1_000;
 /// Most requests of one operation in a round of turns.
 const TURN_MAX: f64 = 1e6;
 
+/// Most turns of operations in a round.
+const TURNS_MAX: usize = 4_096;
+
 /// Operations that work on records that are fields of hashes.
 const FIELD_VERBS: [Verb; 5] = [Verb::Get, Verb::Hget, Verb::Set, Verb::Hset, Verb::Delete];
 
@@ -29,11 +32,16 @@ const GAT_LINE_FRAME: u64 = "gats -2147483648\r\n".len() as u64;
 pub fn mix(index: usize, mix: &Mix) -> Result<(), Invalid> {
     let path = Field::Operations.of(index);
     refuse_if(mix.ops.is_empty(), path, "", "expected at least one operation")?;
+    if mix.in_turns {
+        let (turns, expected) = (mix.ops.len(), format!("expected at most {TURNS_MAX} turns of operations"));
+        refuse_if(turns > TURNS_MAX, path, turns, expected)?;
+    }
     for (place, &(verb, weight)) in mix.ops.iter().enumerate() {
         let (is_weight, value) = (weight > 0.0 && weight.is_finite(), format!("{}:{weight}", verb.name()));
         refuse_if(!is_weight, path, value, "expected finite weights above 0")?;
-        let expected = "each operation is accepted once";
-        refuse_if(mix.ops[..place].iter().any(|&(other, _)| other == verb), path, verb.name(), expected)?;
+        let expected = "each operation is accepted once, unless operations take turns";
+        let is_twice = !mix.in_turns && mix.ops[..place].iter().any(|&(other, _)| other == verb);
+        refuse_if(is_twice, path, verb.name(), expected)?;
     }
     let is_whole = |weight: f64| weight.fract() == 0.0 && weight <= TURN_MAX;
     let odd = mix.ops.iter().find(|(_, weight)| mix.in_turns && !is_whole(*weight));

@@ -405,6 +405,25 @@ fn what_cannot_be_right_with_keys_without_zeros_is_refused() {
 }
 
 #[test]
+fn an_operation_stands_at_several_places_only_where_operations_take_turns() {
+    let path = "phases[0].work.mix.ops";
+    let rows: [(&str, Change); 4] = [
+        ("nothing", |plan| mix_of(plan).ops.extend([(Verb::Set, 2.0), (Verb::Get, 5.0)])),
+        ("nothing", |plan| mix_of(plan).ops = vec![(Verb::Get, 1e6), (Verb::Set, 1e6)].repeat(2_048)),
+        (path, |plan| {
+            mix_of(plan).ops = vec![(Verb::Get, 1.0), (Verb::Set, 1.0), (Verb::Get, 1.0)].repeat(1_366)
+        }),
+        (path, |plan| {
+            mix_of(plan).ops.push((Verb::Set, 1.0));
+            mix_of(plan).in_turns = false;
+        }),
+    ];
+    for (number, (path, change)) in rows.into_iter().enumerate() {
+        assert_eq!(named(of_memtier(), change), path, "row {number}");
+    }
+}
+
+#[test]
 fn values_of_one_character_are_printable_and_are_neither_checked_nor_compressed() {
     let rows: [(&str, Change); 5] = [
         ("data.value_filler", |plan| plan.data.value_filler = Some('\n')),

@@ -237,8 +237,9 @@ pub(in crate::view) fn pace(plan: &Plan, index: usize, group: &Group) -> String 
 
 /// The operations of a mix.
 fn requests(plan: &Plan, mix: &Mix) -> String {
-    let total: f64 = mix.ops.iter().map(|(_, weight)| weight).sum();
-    let ops = mix.ops.iter().map(|(verb, weight)| {
+    let weights = mix.weights();
+    let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
+    let ops = weights.iter().map(|(verb, weight)| {
         let keys = if mix.multiget > 1 && verb.reads() {
             format!(" ({} keys each)", mix.multiget)
         } else {
