@@ -602,6 +602,10 @@ pub fn follow_memtier(plan: &mut Plan, draws: &mut Draws) {
             }
         });
     }
+    if draws.once_in(3) {
+        let size = draws.one_of(&[1, 2, 7, 40]);
+        follow(&|plan| plan.groups[0].arrivals = Arrivals::Bursts(size));
+    }
     for _ in 0..draws.below(3) {
         let popularity = match draws.below(5) {
             0 => Popularity::Normal { median: 1.0, deviation: 2.5 },

@@ -14,7 +14,9 @@ use crate::time::Nanos;
 pub(super) struct CurveGaps {
     curve: Arc<RateCurve>,
     clients: u64,
-    /// The gaps, and the factor that turns their draws into requests of the group; `None` for constant arrivals.
+    /// Requests of a client that are due at once: 1, but for bursts.
+    burst: u64,
+    /// The gaps, and the factor that turns their draws into requests of the group; `None` for constant arrivals and bursts.
     drawn: Option<(Arc<Dist>, f64)>,
 }
 
@@ -25,21 +27,25 @@ impl CurveGaps {
         let drawn = match arrivals {
             Arrivals::Closed => panic!("closed loop has no schedule"),
             Arrivals::Trace => panic!("the rows of a trace say when they are due"),
-            Arrivals::Constant => None,
+            Arrivals::Constant | Arrivals::Bursts(_) => None,
             Arrivals::Poisson => Some((Arc::new(Dist::Exponential { mean }), 1.0)),
             Arrivals::Shape(dist) => {
                 let factor = dist.factor_to_mean(mean).expect("the shape was checked");
                 Some((Arc::new(dist.clone()), factor))
             }
         };
-        CurveGaps { curve, clients, drawn }
+        let burst = match arrivals {
+            Arrivals::Bursts(size) => u64::from(*size).max(1),
+            _ => 1,
+        };
+        CurveGaps { curve, clients, burst, drawn }
     }
 
     /// These gaps for another number of clients that share the rate.
     pub(super) fn shared_by(&self, clients: u64) -> CurveGaps {
         let share = clients as f64 / self.clients as f64;
         let drawn = self.drawn.as_ref().map(|(dist, factor)| (Arc::clone(dist), factor * share));
-        CurveGaps { curve: Arc::clone(&self.curve), clients, drawn }
+        CurveGaps { curve: Arc::clone(&self.curve), clients, burst: self.burst, drawn }
     }
 }
 
@@ -50,7 +56,7 @@ pub(super) struct AlongCurve {
     client: u64,
     stream: Stream,
     /// Requests of the group, at a rate of 1, up to the request of the last call, and 2^-64ths of one; 0 for constant
-    /// arrivals.
+    /// arrivals and bursts.
     sum: u64,
     fraction: u64,
     /// The piece of the curve in which the last request was due.
@@ -111,9 +117,10 @@ impl AlongCurve {
         self.gaps.curve.time_of(requests, &mut self.piece)
     }
 
-    /// Due time of request `i` of constant arrivals.
+    /// Due time of request `i` of constant arrivals, or of bursts.
     fn due_at_equal_distances(&mut self, i: u64) -> Nanos {
-        let number = u128::from(i) * u128::from(self.gaps.clients) + u128::from(self.client);
+        let first = i - i % self.gaps.burst;
+        let number = u128::from(first) * u128::from(self.gaps.clients) + u128::from(self.client);
         self.gaps.curve.time_of(number as f64, &mut self.piece)
     }
 
@@ -122,16 +129,19 @@ impl AlongCurve {
         if self.gaps.drawn.is_some() {
             return None;
         }
+        let burst = self.gaps.burst;
         let before = self.gaps.curve.requests_before(until_ns) - self.client as f64;
-        let mut first = (libm::ceil(before / self.gaps.clients as f64).max(0.0) as u64).max(i);
+        let bursts = libm::ceil(before / (self.gaps.clients as f64 * burst as f64)).max(0.0) as u64;
+        // The request that is next may be in the middle of a burst.
+        let mut first = bursts.saturating_mul(burst).max(i - i % burst);
         // The integral and its inverse are rounded apart from each other.
         while first > i && self.due_at_equal_distances(first - 1) >= until_ns {
-            first -= 1;
+            first = (first - burst).max(i - i % burst);
         }
         while self.due_at_equal_distances(first) < until_ns {
-            first += 1;
+            first = first.saturating_add(burst);
         }
-        Some(first)
+        Some(first.max(i))
     }
 
     /// Moves to `until_ns`, and returns the expected number of requests that are due before it; one of them is due at

@@ -1,6 +1,6 @@
 //! The schedule of one client, and the pace that it shares with the clients of its group.
 //!
-//! Closed loop has no schedule; the three open ones are functions of the client and of the number of the request alone.
+//! Closed loop has no schedule; the open ones are functions of the client and of the number of the request alone.
 
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ enum Gaps {
     Poisson(f64),
     /// The shape, and the factor that makes nanoseconds of its draws.
     Shape(Arc<Dist>, f64),
+    /// The time between two requests of the group, if none came at once, and the requests of a burst.
+    Bursts(Ratio, u64),
     /// A rate that changes.
     Curve(CurveGaps),
 }
@@ -46,6 +48,7 @@ impl Pace {
             Arrivals::Closed => panic!("closed loop has no schedule"),
             Arrivals::Trace => panic!("the rows of a trace say when they are due"),
             Arrivals::Constant => Gaps::Constant(Ratio::period_ns(group_rate)),
+            Arrivals::Bursts(size) => Gaps::Bursts(Ratio::period_ns(group_rate), u64::from(*size).max(1)),
             Arrivals::Poisson => Gaps::Poisson(mean_ns),
             Arrivals::Shape(dist) => {
                 let factor = dist.factor_to_mean(mean_ns).expect("the shape was checked");
@@ -69,6 +72,10 @@ impl Pace {
         let process = match &self.gaps {
             Gaps::Constant(period) => {
                 Process::Constant { period: *period, clients: self.clients, client: owner.client }
+            }
+            Gaps::Bursts(period, size) => {
+                let (clients, client) = (self.clients, owner.client);
+                Process::Bursts { period: *period, clients, client, size: *size }
             }
             Gaps::Poisson(mean_ns) => Process::Poisson { stream, mean_ns: *mean_ns, fraction: 0 },
             Gaps::Shape(dist, factor) => {
@@ -99,6 +106,11 @@ impl Pace {
                 let before = u64::try_from(period.count_before(begin_ns)).unwrap_or(u64::MAX);
                 Process::Constant { period: *period, clients, client: before.saturating_add(place) }
             }
+            Gaps::Bursts(period, size) => {
+                let before = u64::try_from(period.count_before(begin_ns)).unwrap_or(u64::MAX);
+                let client = before.saturating_add(place);
+                Process::Bursts { period: *period, clients, client, size: *size }
+            }
             Gaps::Poisson(mean_ns) => Process::Poisson { stream, mean_ns: mean_ns * share, fraction: 0 },
             Gaps::Shape(dist, factor) => {
                 Process::Shape { stream, dist: Arc::clone(dist), factor: factor * share, fraction: 0 }
@@ -115,11 +127,12 @@ impl Pace {
 ///
 /// * Constant: request i of client k of C is due at (i + k/C) periods of C/rate seconds, calculated from i in whole
 ///   numbers and cut off to the nanosecond; nothing is summed.
+/// * Bursts of n: request i of client k of C is due when request i - i mod n of constant arrivals is.
 /// * Poisson: exponential gaps of mean C/rate, the first one before the first request.
 /// * Shape: gaps drawn from the distribution, below 0 as 0, times the factor that makes their mean C/rate.
 /// * On stage in some steps only: each step has a schedule of its own, in which the clients on stage share the rate.
 /// * A rate that changes: the due time is where the integral of the rate reaches what the process asks for at a rate of 1: i C + k
-///   requests for constant arrivals, C times the sum of gaps of mean 1 otherwise.
+///   requests for constant arrivals, as many as the first request of its burst for bursts, C times the sum of gaps of mean 1 otherwise.
 ///
 /// Drawn gaps are summed in whole nanoseconds and 2^-64ths of one, so that the sum stays as exact as its parts.
 #[derive(Clone, Debug)]
@@ -137,6 +150,12 @@ enum Process {
         period: Ratio,
         clients: u64,
         client: u64,
+    },
+    Bursts {
+        period: Ratio,
+        clients: u64,
+        client: u64,
+        size: u64,
     },
     Poisson {
         stream: Stream,
@@ -219,7 +238,7 @@ impl Schedule {
     }
 
     /// Passes over every request that is due before `until_ns` (from the start of the phase), but over at most
-    /// `requests_max`. Constant arrivals are counted by arithmetic, whatever their number. Of drawn gaps at most
+    /// `requests_max`. Constant arrivals and bursts are counted by arithmetic, whatever their number. Of drawn gaps at most
     /// `draws_max` are drawn; where those do not reach, the rest is estimated from the mean gap, and the schedule goes on
     /// behind `until_ns`. A schedule whose due times come from outside passes over nothing.
     pub fn pass(&mut self, until_ns: Nanos, requests_max: u64, draws_max: u64) -> Passed {
@@ -234,6 +253,15 @@ impl Schedule {
             Process::Constant { period, clients, client } => {
                 let before = period.count_before(until_ns).saturating_sub(u128::from(*client));
                 let first = u64::try_from(before.div_ceil(u128::from(*clients))).unwrap_or(u64::MAX);
+                let requests = first.saturating_sub(self.i).min(requests_max);
+                self.i += requests;
+                self.due_ns = self.due();
+                return Passed::exactly(requests);
+            }
+            Process::Bursts { period, clients, client, size } => {
+                let before = period.count_before(until_ns).saturating_sub(u128::from(*client));
+                let bursts = before.div_ceil(u128::from(*clients) * u128::from(*size));
+                let first = u64::try_from(bursts.saturating_mul(u128::from(*size))).unwrap_or(u64::MAX);
                 let requests = first.saturating_sub(self.i).min(requests_max);
                 self.i += requests;
                 self.due_ns = self.due();
@@ -277,6 +305,10 @@ impl Schedule {
         match &mut self.process {
             Process::Constant { period, clients, client } => {
                 period.times(u128::from(self.i) * u128::from(*clients) + u128::from(*client))
+            }
+            Process::Bursts { period, clients, client, size } => {
+                let first = self.i - self.i % *size;
+                period.times(u128::from(first) * u128::from(*clients) + u128::from(*client))
             }
             Process::Poisson { stream, mean_ns, fraction } => {
                 let gap_ns = Dist::Exponential { mean: *mean_ns }.draw(stream.draw(self.i));
@@ -440,9 +472,27 @@ mod tests {
     }
 
     #[test]
+    fn bursts_are_due_when_their_first_requests_would_be_at_equal_distances() {
+        let paces = |arrivals: Arrivals| {
+            let steady = Pace::along(&arrivals, Arc::new(RateCurve::constant(RATE)), 8);
+            [Pace::new(&arrivals, 999.7, 8), Pace::along(&arrivals, ramp(), 8), steady]
+        };
+        for (bursts, constant) in paces(Arrivals::Bursts(7)).iter().zip(&paces(Arrivals::Constant)) {
+            for client in 0..8 {
+                let (mut in_bursts, mut constant) =
+                    (bursts.schedule(owner(client)), constant.schedule(owner(client)));
+                let equal: Vec<Nanos> = (0..700).map(|_| constant.next()).collect();
+                for i in 0..700 {
+                    assert_eq!(in_bursts.next(), equal[i - i % 7], "request {i} of client {client}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn only_clients_on_stage_have_something_due_and_they_share_the_rate() {
         let shape = Arrivals::Shape(Dist::Uniform { low: 0.5, high: 1.5 });
-        for arrivals in [Arrivals::Constant, Arrivals::Poisson, shape] {
+        for arrivals in [Arrivals::Constant, Arrivals::Poisson, Arrivals::Bursts(5), shape] {
             for pace in [
                 Pace::new(&arrivals, RATE, 8),
                 Pace::along(&arrivals, Arc::new(RateCurve::constant(RATE)), 8),
@@ -469,7 +519,7 @@ mod tests {
         let points = [(0, 100.0), (SECOND, 100.0), (2 * SECOND, 0.0), (3 * SECOND, 0.0)];
         let points = points.map(|(at_ns, rate)| RatePoint { at_ns, rate }).to_vec();
         let curve = Arc::new(RateCurve::of(&RateShape::Points(points)));
-        for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+        for arrivals in [Arrivals::Constant, Arrivals::Poisson, Arrivals::Bursts(3)] {
             let pace = Pace::along(&arrivals, Arc::clone(&curve), 8);
             let passed = (0..8).map(|client| {
                 let mut schedule = pace.schedule_on_stage(owner(client), &stage());
@@ -485,8 +535,15 @@ mod tests {
 
     #[test]
     fn requests_that_are_passed_are_those_that_were_due() {
-        for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
-            let pace = Pace::new(&arrivals, RATE, 8);
+        let curved = |arrivals: &Arrivals| Pace::along(arrivals, ramp(), 8);
+        let paces = [
+            Pace::new(&Arrivals::Constant, RATE, 8),
+            Pace::new(&Arrivals::Poisson, RATE, 8),
+            Pace::new(&Arrivals::Bursts(4), RATE, 8),
+            curved(&Arrivals::Constant),
+            curved(&Arrivals::Bursts(4)),
+        ];
+        for pace in paces {
             for (client, dues) in dues(&pace).iter().enumerate() {
                 for until in [0, SECOND / 2, SECOND, SECOND + 1, 2 * SECOND, 3 * SECOND] {
                     let mut schedule = pace.schedule_on_stage(owner(client as u64), &stage());
@@ -494,7 +551,7 @@ mod tests {
                     let before = dues.iter().filter(|due| **due < until).count();
                     assert_eq!(passed, Passed::exactly(before as u64), "client {client} until {until}");
                     let next = dues.get(before).copied().unwrap_or(schedule.peek());
-                    assert_eq!(schedule.peek(), next, "{arrivals:?}");
+                    assert_eq!(schedule.peek(), next, "{pace:?}");
                 }
                 let mut schedule = pace.schedule_on_stage(owner(client as u64), &stage());
                 let few = schedule.pass(3 * SECOND, 5, u64::MAX);

@@ -21,7 +21,15 @@ pub enum Arrivals {
     Shape(Dist),
     /// At the times of the trace that is replayed.
     Trace,
+    /// As many at once, and such bursts at equal distances; clients are shifted against each other as single requests would be.
+    Bursts(u32),
 }
+
+/// The word of bursts, with their size behind it.
+const BURSTS: &str = "bursts:";
+
+/// Most requests of a burst.
+pub const BURST_MAX: u32 = 1_000_000;
 
 /// The open processes that have a word of their own on a command line.
 const NAMED: [(&str, Arrivals); 3] = [
@@ -33,12 +41,14 @@ const NAMED: [(&str, Arrivals); 3] = [
 impl Arrivals {
     /// The open process of that word; `None` for a word that is none of them.
     pub fn from_name(name: &str) -> Option<Arrivals> {
-        NAMED.into_iter().find_map(|(word, arrivals)| (word == name).then_some(arrivals))
+        let size = name.strip_prefix(BURSTS).and_then(|size| size.parse().ok());
+        let named = NAMED.into_iter().find_map(|(word, arrivals)| (word == name).then_some(arrivals));
+        named.or(size.map(Arrivals::Bursts))
     }
 
     /// The words of all open processes that have one, with commas between them.
     pub fn names() -> String {
-        NAMED.map(|(word, _)| word).join(", ")
+        format!("{}, {BURSTS}N", NAMED.map(|(word, _)| word).join(", "))
     }
 }
 
@@ -51,6 +61,7 @@ impl fmt::Display for Arrivals {
             Arrivals::Poisson => out.write_str("poisson"),
             Arrivals::Shape(dist) => write!(out, "gaps {dist}"),
             Arrivals::Trace => out.write_str("as in the trace"),
+            Arrivals::Bursts(size) => write!(out, "bursts of {size}"),
         }
     }
 }
@@ -65,6 +76,9 @@ mod tests {
             assert_eq!(Arrivals::from_name(word), Some(arrivals));
         }
         assert_eq!(Arrivals::from_name("closed"), None);
-        assert_eq!(Arrivals::names(), "poisson, constant, uniform");
+        assert_eq!(Arrivals::from_name("bursts:20"), Some(Arrivals::Bursts(20)));
+        assert_eq!([Arrivals::from_name("bursts"), Arrivals::from_name("bursts:x")], [None, None]);
+        assert_eq!(Arrivals::names(), "poisson, constant, uniform, bursts:N");
+        assert_eq!(Arrivals::Bursts(20).to_string(), "bursts of 20");
     }
 }

@@ -47,7 +47,7 @@ use serde::{Deserialize, Serialize};
 use self::absent::{is_default, is_true, yes};
 
 pub use self::adaptive::{Adaptive, Settle, Until};
-pub use self::arrivals::Arrivals;
+pub use self::arrivals::{Arrivals, BURST_MAX};
 pub use self::as_text::TextError;
 pub use self::bucket_shares::{BucketShare, BucketShares};
 pub use self::changes::{

@@ -1,14 +1,14 @@
 //! Checks that the clients can work as the Plan says: their groups, clients that come and go, clients with windows of objects.
 
-use super::field::Field;
+use super::field::{Field, FieldPath};
 use super::invalid::{CLIENTS_MAX, DEPTH_MAX, Invalid, NUMBER_MAX, refuse, refuse_if, shape, share, within};
 use super::records::KEY_SIZE_MAX;
 use crate::arrival::check_rate;
 use crate::client::route::LANES_MAX;
 use crate::dist::Dist;
 use crate::plan::{
-    Arrivals, ChurningClients, ClientPolicy, Depth, Gap, Group, Phase, Plan, Protocol, Route, Sequence,
-    Spawns, Transport, ValueStyle, Window, Work,
+    Arrivals, BURST_MAX, ChurningClients, ClientPolicy, Depth, Gap, Group, Phase, Plan, Protocol, Route,
+    Sequence, Spawns, Transport, ValueStyle, Window, Work,
 };
 use crate::protocol::Verb;
 use crate::protocol::udp::DATAGRAM_MAX_BYTES;
@@ -49,6 +49,10 @@ fn group(index: usize, group: &Group) -> Result<(), Invalid> {
         within(depth, limit.into(), 1, DEPTH_MAX)?;
     }
     let clients = f64::from(group.clients);
+    burst_size(Field::Arrivals.of(index), &group.arrivals)?;
+    let keeps_gaps = group.policy.spaced && matches!(group.arrivals, Arrivals::Bursts(_));
+    let expected = "expected arrivals with gaps where between two requests lies at least their mean";
+    refuse_if(keeps_gaps, Field::Arrivals.of(index), &group.arrivals, expected)?;
     match (&group.arrivals, group.rate) {
         (Arrivals::Closed, Some(rate)) => {
             let expected = "expected no rate where arrivals are closed";
@@ -72,6 +76,14 @@ fn group(index: usize, group: &Group) -> Result<(), Invalid> {
         }
         (_, Some(_)) => Ok(()),
         (_, None) => refuse(Field::Arrivals.of(index), "", "arrivals are accepted only with --rate"),
+    }
+}
+
+/// Refuses bursts of too many requests, and of none.
+fn burst_size(path: FieldPath, arrivals: &Arrivals) -> Result<(), Invalid> {
+    match arrivals {
+        Arrivals::Bursts(size) => within(path, u64::from(*size), 1, BURST_MAX.into()),
+        _ => Ok(()),
     }
 }
 
@@ -183,7 +195,7 @@ fn spawns(index: usize, churn: &ChurningClients) -> Result<(), Invalid> {
             let expected = "expected arrivals of their own: the rows of a trace say when requests are due";
             refuse(Field::SpawnsArrivals.of(index), "trace", expected)
         }
-        Spawns::Open { .. } => Ok(()),
+        Spawns::Open { arrivals, .. } => burst_size(Field::SpawnsArrivals.of(index), arrivals),
     }
 }
 

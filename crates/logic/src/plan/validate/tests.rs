@@ -424,6 +424,29 @@ fn an_operation_stands_at_several_places_only_where_operations_take_turns() {
 }
 
 #[test]
+fn bursts_have_a_size_and_no_least_gap() {
+    let path = "groups[0].arrivals";
+    let rows: [(&str, Change); 5] = [
+        (path, |plan| plan.groups[0].arrivals = Arrivals::Bursts(0)),
+        (path, |plan| plan.groups[0].arrivals = Arrivals::Bursts(1_000_001)),
+        (path, |plan| (plan.groups[0].arrivals, plan.groups[0].rate) = (Arrivals::Bursts(4), None)),
+        (path, |plan| {
+            plan.groups[0].arrivals = Arrivals::Bursts(4);
+            plan.groups[0].policy.spaced = true;
+        }),
+        ("nothing", |plan| plan.groups[0].arrivals = Arrivals::Bursts(1_000_000)),
+    ];
+    for (number, (path, change)) in rows.into_iter().enumerate() {
+        assert_eq!(named(mixed(), change), path, "row {number}");
+    }
+    let spawns: Change = |plan| {
+        let churn = plan.groups[0].churn.as_mut().expect("clients come and go");
+        churn.spawns = Spawns::Open { arrivals: Arrivals::Bursts(0), rate: 10.0 };
+    };
+    assert_eq!(named(churning(), spawns), "groups[0].connection_churn.clients_started.open.arrivals");
+}
+
+#[test]
 fn values_of_one_character_are_printable_and_are_neither_checked_nor_compressed() {
     let rows: [(&str, Change); 5] = [
         ("data.value_filler", |plan| plan.data.value_filler = Some('\n')),
