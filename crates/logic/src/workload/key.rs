@@ -187,6 +187,14 @@ impl KeyMaker {
         len.of(index) as usize
     }
 
+    /// The first index that has the same key as this one.
+    pub(crate) fn first_with_key(&self, index: u64) -> u64 {
+        match self.form.as_deref() {
+            Some(KeyForm::Unpadded(_)) if index < self.spaces.end() => self.spaces.record(index),
+            _ => index,
+        }
+    }
+
     /// The number in the key of this index where keys have no zeros in front and record 0 has the number `first`.
     fn unpadded_number(&self, first: u64, index: u64) -> u64 {
         if index < self.spaces.end() { first + self.spaces.record(index) } else { index }
@@ -574,6 +582,7 @@ mod tests {
                 let index = keys.spaces().index(space, record);
                 assert_eq!(text(&keys, index), key);
                 assert_eq!(keys.len_of(index), key.len());
+                assert_eq!(keys.first_with_key(index), record);
             }
             assert_eq!(keys.index_of(key.as_bytes()), Some(record));
         }
@@ -582,6 +591,7 @@ mod tests {
         }
         assert_eq!(text(&unpadded(1, 0, ""), 4), "0");
         assert_eq!(text(&keys, ABSENT_FROM + 7), "memtier-1000000000000007", "a key that no record has");
+        assert_eq!(keys.first_with_key(ABSENT_FROM + 7), ABSENT_FROM + 7);
         let longest = unpadded(10, 5_999_999_999_999_990, &"x".repeat(234));
         assert_eq!(text(&longest, 9).len(), KEY_MAX_BYTES);
     }

@@ -767,9 +767,12 @@ impl RequestMaker {
     }
 
     /// A number that the record of this key has, and no other one: that of the key, or, where keys are kept in the rows of a trace, one
-    /// of its text.
+    /// of its text. Records of several kinds with one key are one on a server.
     pub(crate) fn record_of(&self, key: u64) -> u64 {
-        if self.task.is_rows() { hash_bytes(self.task.rows().key(key)) } else { key }
+        match self.task.is_rows() {
+            true => hash_bytes(self.task.rows().key(key)),
+            false => self.records.keys.first_with_key(key),
+        }
     }
 
     /// The text of the key with this index, or in this place of the rows of a trace.
