@@ -32,6 +32,7 @@ fn defaults() -> Plan {
     let mix = Mix {
         ops: vec![(Verb::Get, 9.0), (Verb::Set, 1.0)],
         popularity: Popularity::Uniform,
+        popularity_of: Vec::new(),
         multiget: 1,
         read_through_ns: None,
         fill: Fill::default(),
