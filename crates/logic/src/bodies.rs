@@ -36,14 +36,14 @@ const GROUP_COST_BYTES: f64 = 4.0;
 pub struct Bodies {
     block: Arc<[Group; BLOCK_GROUPS]>,
     /// The form of bytes that are not all random.
-    form: Option<Arc<Form>>,
+    form: Option<Form>,
 }
 
 /// The form of bodies whose bytes are not all random.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Form {
     /// The bits that are random, of [`MASKS`] groups one after the other, where the others are 0.
-    Masked([Group; MASKS]),
+    Masked(Arc<[Group; MASKS]>),
     /// All bytes are this one.
     Filled(u8),
 }
@@ -55,14 +55,14 @@ impl Bodies {
         for (at, word) in block.as_flattened_mut().as_chunks_mut().0.iter_mut().enumerate() {
             *word = mix(&[seed, at as u64]).to_le_bytes();
         }
-        let form = (ratio > *RATIOS.start()).then(|| Arc::new(Form::Masked(masks(ratio))));
+        let form = (ratio > *RATIOS.start()).then(|| Form::Masked(Arc::new(masks(ratio))));
         Bodies { block: Arc::from(block), form }
     }
 
     /// Bodies all of whose bytes are this one, if it is one.
     pub fn filled_with(self, filler: Option<u8>) -> Bodies {
         match filler {
-            Some(byte) => Bodies { form: Some(Arc::new(Form::Filled(byte))), ..self },
+            Some(byte) => Bodies { form: Some(Form::Filled(byte)), ..self },
             None => self,
         }
     }
@@ -70,7 +70,7 @@ impl Bodies {
     /// Fills in groups of the body with this seed, which is a hash, from group `first` on.
     #[inline(never)]
     pub fn fill(&self, seed: u64, first: u64, mut groups: &mut [Group]) {
-        if let Some(Form::Filled(byte)) = self.form.as_deref() {
+        if let Some(Form::Filled(byte)) = &self.form {
             return groups.fill([*byte; GROUP_BYTES]);
         }
         let begin = (seed >> 32) % BLOCK_GROUPS as u64 + first;
@@ -85,7 +85,7 @@ impl Bodies {
                 *group = of_words(|word| word_of(random, word) ^ number);
                 number = number.wrapping_add(step);
             }
-            if let Some(Form::Masked(masks)) = self.form.as_deref() {
+            if let Some(Form::Masked(masks)) = &self.form {
                 for group in now {
                     let bits = &masks[mask % MASKS];
                     *group = of_words(|word| word_of(group, word) & word_of(bits, word));

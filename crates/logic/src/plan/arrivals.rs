@@ -21,7 +21,7 @@ pub enum Arrivals {
     Shape(Dist),
     /// At the times of the trace that is replayed.
     Trace,
-    /// As many at once, and such bursts at equal distances; clients are shifted against each other as single requests would be.
+    /// Bursts of so many requests at once, at equal distances; clients are shifted against each other as single requests would be.
     Bursts(u32),
 }
 

@@ -56,7 +56,7 @@ pub enum Popularity {
     /// Each client goes through all records from the first one on, for each operation by itself: the n-th request of an operation, counted
     /// from 0, asks for record n. Where operations are drawn, n is the number of the request among all of the client.
     SequentialEach,
-    /// As [`Popularity::SequentialEach`], but each client goes through a share of the records of its own: client k through those from k
+    /// Each client goes through a share of the records of its own, as with [`Popularity::SequentialEach`]: client k through those from k
     /// W on, where W is the number of records divided by that of clients, rounded up. The last client has what is left, and a client
     /// beyond the records takes the last record.
     SequentialShares,

@@ -4,10 +4,10 @@ use crate::plan::{Event, Mix, Part};
 use crate::rng::Stream;
 use crate::time::Nanos;
 use crate::workload::churn::{AskedAt, KeyLives};
-use crate::workload::drawn_records::DrawnRecords;
+use crate::workload::drawn_records::{DrawnRecords, KeyAt};
 use crate::workload::events::{CrowdKey, Crowds};
 use crate::workload::key::{Space, Spaces};
-use crate::workload::mix_task::{KeyAt, MixTask};
+use crate::workload::mix_task::MixTask;
 
 /// The mixes of the parts of a phase, and which keys its records have.
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 use crate::plan::{Mix, Popularity};
 use crate::protocol::Verb;
 use crate::rng::Stream;
-use crate::workload::drawn_records::DrawnRecords;
-use crate::workload::mix_task::KeyAt;
+use crate::workload::drawn_records::{DrawnRecords, KeyAt};
 use crate::workload::popularity::{Chooser, neighbour, share_of};
 
 /// The choices of the records of each operation.

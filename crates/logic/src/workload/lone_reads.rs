@@ -4,8 +4,9 @@ use crate::client::route::Lane;
 use crate::plan::Mix;
 use crate::protocol::{Keys, Op, Verb};
 use crate::rng::{Stream, StreamOwner, Use};
+use crate::workload::drawn_records::KeyAt;
 use crate::workload::mix::space_of;
-use crate::workload::mix_task::{KeyAt, MixTask};
+use crate::workload::mix_task::MixTask;
 use crate::workload::request::RequestMaker;
 
 /// Most draws of a key until its record lies on the server that is asked.

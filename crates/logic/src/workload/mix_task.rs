@@ -6,23 +6,10 @@ use crate::protocol::{MetaAsk, Verb};
 use crate::rng::Stream;
 use crate::time::Nanos;
 use crate::workload::choices::Choices;
-use crate::workload::drawn_records::DrawnRecords;
+use crate::workload::drawn_records::{DrawnRecords, KeyAt};
 use crate::workload::mix::MixTable;
 use crate::workload::popularity::{Chooser, Latest};
 use crate::workload::unstored::Unstored;
-
-/// The place of a key in a request of a client.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct KeyAt {
-    /// Number of the request among its client's.
-    pub(super) index: u64,
-    /// Number of the key in the request.
-    pub(super) place: u64,
-    /// Number of the client.
-    pub(super) client: u64,
-    /// Number of clients.
-    pub(super) clients: u64,
-}
 
 /// A mix, made ready for drawing.
 #[derive(Debug)]

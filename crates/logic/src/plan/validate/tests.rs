@@ -409,9 +409,9 @@ fn an_operation_stands_at_several_places_only_where_operations_take_turns() {
     let path = "phases[0].work.mix.ops";
     let rows: [(&str, Change); 4] = [
         ("nothing", |plan| mix_of(plan).ops.extend([(Verb::Set, 2.0), (Verb::Get, 5.0)])),
-        ("nothing", |plan| mix_of(plan).ops = vec![(Verb::Get, 1e6), (Verb::Set, 1e6)].repeat(2_048)),
+        ("nothing", |plan| mix_of(plan).ops = [(Verb::Get, 1e6), (Verb::Set, 1e6)].repeat(2_048)),
         (path, |plan| {
-            mix_of(plan).ops = vec![(Verb::Get, 1.0), (Verb::Set, 1.0), (Verb::Get, 1.0)].repeat(1_366)
+            mix_of(plan).ops = [(Verb::Get, 1.0), (Verb::Set, 1.0), (Verb::Get, 1.0)].repeat(1_366)
         }),
         (path, |plan| {
             mix_of(plan).ops.push((Verb::Set, 1.0));
