@@ -270,13 +270,30 @@ fn zipf(records: u64, exponent: f64) -> Vec<f64> {
 
 #[test]
 fn zipf_chooses_records_as_often_as_its_law_says() {
-    for exponent in [0.0, 0.5, 0.99, 1.0, 1.2, 2.0, 3.0] {
+    for exponent in [0.0, 0.5, 0.99, 1.0, 1.2, 2.0, 3.0, 4.0, 5.0] {
         for records in [2, 10, 1_000, 100_000] {
             let counts = chosen(&Popularity::Zipf { exponent }, records);
             let likelihood = likelihood(&counts, &zipf(records, exponent));
             assert!(likelihood > 1e-4, "zipf:{exponent} over {records} records: {likelihood}");
         }
     }
+}
+
+#[test]
+fn zipf_with_a_great_exponent_ends_and_stays_in_its_law_over_any_number_of_records() {
+    let records = 1 << 40;
+    let (chooser, stream) =
+        (Chooser::new(&Popularity::Zipf { exponent: 5.0 }, records, 0, 1), Stream::from_seed(SEED));
+    let mut counts = [0_u64; 4];
+    for i in 0..DRAWS as u64 {
+        let record = chooser.choose(&stream, i);
+        counts[(record as usize).min(3)] += 1;
+    }
+    // The sum of rank^-5 over all ranks.
+    let zeta = 1.036_927_755_143_37;
+    let law = [1, 2, 3].map(|rank| f64::from(rank).powi(-5) / zeta);
+    let expected = [law[0], law[1], law[2], 1.0 - law.iter().sum::<f64>()].map(|share| share * DRAWS as f64);
+    assert!(likelihood(&counts, &expected) > 1e-4, "{counts:?}, expected {expected:?}");
 }
 
 #[test]

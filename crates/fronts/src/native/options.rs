@@ -543,7 +543,7 @@ pub struct MixArgs {
     /// By default the command decides, for about 190 known ones. nonempty counts null, an empty string and an empty list as misses
     #[arg(long, value_name = "NAME=SHAPE", value_parser = values::expected_shape, allow_hyphen_values = true)]
     pub command_expect: Vec<(Operation, ReplyShape)>,
-    /// Which records are asked for: uniform, zipf:EXPONENT (0 to 3), hot:KEYS,REQUESTS (share of the records, share of
+    /// Which records are asked for: uniform, zipf:EXPONENT (0 to 5), hot:KEYS,REQUESTS (share of the records, share of
     /// the requests), ranks:R=SHARE,... (share of the requests that the R most popular records get; R is a number or a share such
     /// as 1%), buckets:RECORDS@WEIGHT,... (this many records with this weight together), cachelib:FILE (the buckets of CacheLib's
     /// pop.json), latest:EXPONENT (zipf from the newest record back; adds store new ones), normal:MEDIAN,DEVIATION (numbers of

@@ -27,7 +27,7 @@ pub enum Popularity {
     Uniform,
     /// Record r is asked for in proportion to (r + 1)^-`exponent`.
     Zipf {
-        /// 0 (all records equally popular) to 3.
+        /// 0 (all records equally popular) to 5.
         exponent: f64,
     },
     /// Zipf's law backwards from the newest record: the client's own records ([`Mix::inserts`](super::Mix::inserts)) from the last
@@ -96,11 +96,15 @@ impl FromStr for Popularity {
                 (parameters.and_then(|text| text.parse().ok()).map(Popularity::Buckets), BUCKETS_ACCEPTED)
             }
             "zipf" => (
-                numbers.and_then(exponent).map(|exponent| Popularity::Zipf { exponent }),
-                "zipf:EXPONENT with EXPONENT from 0 to 3",
+                numbers
+                    .and_then(|numbers| exponent(&numbers, 5.0))
+                    .map(|exponent| Popularity::Zipf { exponent }),
+                "zipf:EXPONENT with EXPONENT from 0 to 5",
             ),
             "latest" => (
-                numbers.and_then(exponent).map(|exponent| Popularity::Latest { exponent }),
+                numbers
+                    .and_then(|numbers| exponent(&numbers, 3.0))
+                    .map(|exponent| Popularity::Latest { exponent }),
                 "latest:EXPONENT with EXPONENT from 0 to 3",
             ),
             "hot" => {
@@ -116,9 +120,9 @@ impl FromStr for Popularity {
     }
 }
 
-fn exponent(numbers: Vec<f64>) -> Option<f64> {
-    match numbers[..] {
-        [exponent] if (0.0..=3.0).contains(&exponent) => Some(exponent),
+fn exponent(numbers: &[f64], most: f64) -> Option<f64> {
+    match *numbers {
+        [exponent] if (0.0..=most).contains(&exponent) => Some(exponent),
         _ => None,
     }
 }

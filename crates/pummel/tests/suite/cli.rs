@@ -88,7 +88,7 @@ const WRONG_VALUES: &[(&str, &str, &str)] = &[
     ("--mix", "fetch:1", "get, gets"),
     ("--mix", "get:0", "above 0"),
     ("--mix", "get:1,get:1", "once"),
-    ("--popularity", "zipf:3.1", "from 0 to 3"),
+    ("--popularity", "zipf:5.1", "from 0 to 5"),
     ("--popularity", "zipf", "zipf:EXPONENT"),
     ("--popularity", "hot:0,1", "hot:KEYS,REQUESTS"),
     ("--popularity", "famous", "sequential"),
@@ -944,7 +944,7 @@ fn a_saved_plan_that_makes_no_sense_is_refused_with_the_field() {
         ("recorded = true", "recorded = maybe", &["recorded"][..]),
         ("recorded = true", "recorded = false", &["expected a measured phase", "recorded = true"][..]),
         ("key_size = \"30\"", "key_size = \"3\"", &["data.key_size is '3'", "at least 5 bytes"][..]),
-        ("popularity = \"uniform\"", "popularity = \"zipf:4\"", &["from 0 to 3"][..]),
+        ("popularity = \"uniform\"", "popularity = \"zipf:6\"", &["from 0 to 5"][..]),
     ] {
         assert!(good.contains(from), "{from}");
         fs::write(&path, good.replace(from, to)).expect("written");
