@@ -6,7 +6,7 @@ use super::asked::LookedUp;
 use super::command_table::{Access, CommandRow, Tells, Wait};
 use super::encode::{push_bulk, push_bulk_number};
 use super::key_lookups::{KeyLookups, Told};
-use super::places::{Fill, Part, PlaceError, Places};
+use super::places::{Fill, Integers, Part, PlaceError, Places};
 pub use super::places::{Wanted, literal};
 use super::reply_shape::ReplyShape;
 use super::sequence::{self, Role, SEQUENCE_MAX, Sequence, SequenceCommand, TransactionFault};
@@ -278,7 +278,7 @@ impl Template {
         template.has_value = template.has_part(&Part::Value);
         // Commands in a transaction never wait.
         for (command, _) in commands.iter().zip(&roles).filter(|(_, (role, _))| *role != Role::Queued) {
-            if let Some(waits_ns) = command.waits_ns()? {
+            if let Some(waits_ns) = command.waits_ns(&template.fills)? {
                 template.waits_ns = Some(template.waits_ns.unwrap_or(0).saturating_add(waits_ns));
             }
         }
@@ -578,8 +578,9 @@ impl ReadCommand {
         self.row.is_some_and(|row| row.may_repeat(|option| has_word(&self.words, option)))
     }
 
-    fn waits_ns(&self) -> Result<Option<Nanos>, TemplateError> {
-        self.row.map_or(Ok(None), |row| waits_ns(row, &self.words))
+    /// The longest time for which the command may wait, in nanoseconds; `fills` fill the places of its words.
+    fn waits_ns(&self, fills: &[Fill]) -> Result<Option<Nanos>, TemplateError> {
+        self.row.map_or(Ok(None), |row| waits_ns(row, &self.words, fills))
     }
 }
 
@@ -658,8 +659,9 @@ fn looked_up(row: &CommandRow, words: &[Vec<Part>], keys: usize) -> Option<Looke
     (tells != Tells::No).then(|| LookedUp { tells, keys: keys.clamp(1, usize::from(u16::MAX)) as u16 })
 }
 
-/// The time for which a command of these words may wait, in nanoseconds; `None` for one that does not wait.
-fn waits_ns(row: &CommandRow, words: &[Vec<Part>]) -> Result<Option<Nanos>, TemplateError> {
+/// The longest time for which a command of these words may wait, in nanoseconds; `None` for one that does not wait. `fills` fill the
+/// places of the words: a time-out may be drawn from a range of integers above 0.
+fn waits_ns(row: &CommandRow, words: &[Vec<Part>], fills: &[Fill]) -> Result<Option<Nanos>, TemplateError> {
     let Some(wait) = row.wait else { return Ok(None) };
     let is_block = |word: &Vec<Part>| text_of(word).is_some_and(|text| text.eq_ignore_ascii_case(b"BLOCK"));
     let (at, in_seconds) = match wait {
@@ -671,8 +673,15 @@ fn waits_ns(row: &CommandRow, words: &[Vec<Part>]) -> Result<Option<Nanos>, Temp
             None => return Ok(None),
         },
     };
-    let text = words.get(at).and_then(|word| text_of(word)).and_then(|text| std::str::from_utf8(text).ok());
-    let number = text.and_then(|text| text.parse::<f64>().ok()).filter(|number| *number > 0.0);
+    let longest = match words.get(at).map(Vec::as_slice) {
+        Some([Part::Text(text)]) => std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok()),
+        Some([Part::Fill(fill)]) => match fills[*fill] {
+            Fill::Integer(Integers::Range(1.., most), _) => Some(most as f64),
+            _ => None,
+        },
+        _ => None,
+    };
+    let number = longest.filter(|number| *number > 0.0);
     let ns = number.map(|number| match in_seconds {
         true => from_seconds(number.min(WAIT_MAX_S)),
         false => (number.min(WAIT_MAX_S * 1e3) * MILLISECOND as f64) as Nanos,
@@ -861,7 +870,7 @@ mod tests {
             ("GET", TemplateError::Arity("GET", 2)),
             ("ZADD __key__ 1", TemplateError::Arity("ZADD", -4)),
             ("BLPOP __key__ 0", TemplateError::Endless("BLPOP")),
-            ("BLPOP __key__ __int:1-2__", TemplateError::Endless("BLPOP")),
+            ("BLPOP __key__ __int:0-2__", TemplateError::Endless("BLPOP")),
             ("XREAD BLOCK 0 STREAMS __key__ $", TemplateError::Endless("XREAD")),
         ] {
             assert_eq!(Template::parse(text), Err(error), "{text}");
@@ -925,9 +934,13 @@ mod tests {
             ("BLMPOP 3 1 __key__ LEFT", 3_000),
             ("XREAD COUNT 1 BLOCK 20 STREAMS __key__ $", 20),
             ("WAIT 1 100", 100),
+            ("WAIT __int:0-2__ __int:5-70__", 70),
             ("BLPOP __key__ 0.25 ; GET __key__ ;; BRPOP __key__ 1", 1_250),
         ] {
             assert_eq!(waits(text), Some(ms * MILLISECOND), "{text}");
+        }
+        for endless in ["WAIT 1 0", "WAIT 1 __int:0-70__", "WAIT 1 __seq__", "WAIT 1 1__int:1-2__"] {
+            assert_eq!(Template::parse(endless), Err(TemplateError::Endless("WAIT")), "{endless}");
         }
         assert_eq!(waits("XREAD STREAMS __key__ 0"), None);
         assert_eq!(waits("LPOP __key__"), None);
