@@ -104,6 +104,11 @@ pub trait OneRun {
         None
     }
 
+    /// The files that the words about the run are written to, with the options that name them. They are opened before anything is sent.
+    fn own_files(&self) -> Vec<(&'static str, PathBuf)> {
+        Vec::new()
+    }
+
     /// The password of the plan's login, where the command line has it.
     fn password(&self) -> Option<Secret> {
         None

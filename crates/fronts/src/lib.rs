@@ -30,5 +30,6 @@ pub mod other_tools;
 pub mod outputs;
 pub mod redis_benchmark;
 pub mod screen_options;
+pub mod so_far;
 pub mod style;
 pub mod values;

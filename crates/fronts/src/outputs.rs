@@ -228,6 +228,16 @@ pub fn taken<'a>(
     Some(format!("expected a separate file: it is read as {}", input.role))
 }
 
+/// The name of a result's file for one of several runs: that of the run stands before its ending.
+pub fn file_of_part(path: &Path, run: &str) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = match name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) {
+        Some((stem, ending)) => format!("{stem}.{run}.{ending}"),
+        None => format!("{name}.{run}"),
+    };
+    path.with_file_name(name)
+}
+
 #[cfg(test)]
 mod tests {
     use pummel_logic::plan::{Login, Phase, Stop, TlsOptions, TracePace, TraceReplay, Work};

@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use pummel_logic::plan::{Phase, Plan};
 use pummel_logic::time::{Nanos, SECOND};
@@ -170,6 +171,8 @@ pub enum Word {
     Line(String),
     /// A line of progress, which is left out where a terminal shows the progress in another way.
     Progress(String),
+    /// A line of standard error that the next one is written over.
+    Overwritten(String),
     /// Text of standard error, as it is.
     Error(String),
     /// A line of the log, with its end; a part of standard error where there is no file for the log.
@@ -182,12 +185,12 @@ pub enum Word {
     Screen(String),
     /// What the bar of a phase shows.
     Bar(Bar),
-    /// The lines of the file of samples that a front has of its own.
-    Samples(SampleLines),
+    /// The whole content of a file that the front has of its own.
+    File(PathBuf, FileLines),
 }
 
 /// Writes the lines of a file.
-pub type SampleLines = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
+pub type FileLines = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 
 /// The progress of a phase on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,6 +212,11 @@ impl StyleOutput {
     /// Adds a line of progress.
     pub fn progress(&mut self, text: impl Display) {
         self.words.push(Word::Progress(text.to_string()));
+    }
+
+    /// Adds a line of standard error that the next one is written over.
+    pub fn overwritten(&mut self, line: String) {
+        self.words.push(Word::Overwritten(line));
     }
 
     /// Adds text of standard error.
@@ -241,9 +249,9 @@ impl StyleOutput {
         self.words.push(Word::Bar(bar));
     }
 
-    /// Adds the lines of the front's own file of samples.
-    pub fn samples(&mut self, lines: SampleLines) {
-        self.words.push(Word::Samples(lines));
+    /// Adds the content of a file of the front's own.
+    pub fn file(&mut self, path: impl Into<PathBuf>, lines: FileLines) {
+        self.words.push(Word::File(path.into(), lines));
     }
 
     /// Removes the lines of standard error that were added.

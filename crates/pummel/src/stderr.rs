@@ -34,6 +34,11 @@ pub fn write(text: String) {
     add(Item::Text(visible::text(&text).into_owned()));
 }
 
+/// Writes a line that the next one is written over. Control characters in it are made visible.
+pub fn write_over(line: &str) {
+    add(Item::Text(format!("{}\r", visible::words(line))));
+}
+
 /// Does something that writes to standard error, after all that was said before and on the thread that writes it.
 pub fn draw(drawing: impl FnOnce() + Send + 'static) {
     add(Item::Drawing(Box::new(drawing)));
@@ -67,7 +72,7 @@ pub fn release() {
     if dropped > 0 {
         write(format!("({dropped} lines were dropped: there were too many while the screen was open)\n"));
     }
-    texts.into_iter().for_each(write);
+    texts.into_iter().for_each(|text| add(Item::Text(text)));
 }
 
 /// Keeps an item if a screen has the terminal. Returns the item if no screen has it; drawings are dropped.

@@ -234,7 +234,7 @@ impl<'a> MutilateStyle<'a> {
             machines: self.display.save_all.then(|| std::mem::take(&mut self.machines)),
             wall_ahead_ns: self.wall_ahead_ns,
         };
-        out.samples(Box::new(move |file| lines.write(file)));
+        out.file(path, Box::new(move |file| lines.write(file)));
     }
 
     /// What became of the run, said where it is not what was asked for.

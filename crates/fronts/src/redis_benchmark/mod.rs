@@ -11,7 +11,6 @@ pub mod suite;
 mod tests;
 
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, ValidPlan};
@@ -29,7 +28,7 @@ use self::options::{Given, Options, parse};
 use self::suite::{Fillings, Program, Test, chosen, named};
 pub use self::suite::{NAME, VALKEY_NAME};
 use crate::job::{FrontInputs, Job};
-use crate::outputs::{Outputs, ReportFormat, ResultPaths};
+use crate::outputs::{Outputs, ReportFormat, ResultPaths, file_of_part};
 
 /// Requests of a test where neither `-n` nor `--duration` stands.
 const REQUESTS: i64 = 100_000;
@@ -221,7 +220,7 @@ impl Options {
     ) -> Result<BenchmarkRun, Refusal> {
         let mut files = ResultPaths::default();
         for (form, path) in self.files.iter() {
-            let path = if is_one_of_several { file_of_test(path, &test.name) } else { path.to_path_buf() };
+            let path = if is_one_of_several { file_of_part(path, &test.name) } else { path.to_path_buf() };
             files.set(form.name, path);
         }
         let display = Display {
@@ -420,14 +419,4 @@ fn encoded_bytes(words: &[String]) -> u64 {
     let head = 1 + digits(words.len()) + 2;
     let of_word = |word: &String| 1 + digits(word.len()) + 2 + word.len() + 2;
     (head + words.iter().map(of_word).sum::<usize>()) as u64
-}
-
-/// The name of a result's file for one of several tests: that of the test stands before its ending.
-fn file_of_test(path: &Path, test: &str) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = match name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) {
-        Some((stem, ending)) => format!("{stem}.{test}.{ending}"),
-        None => format!("{name}.{test}"),
-    };
-    path.with_file_name(name)
 }

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use pummel_logic::plan::{Plan, ReadFrom};
-use pummel_logic::time::{MILLISECOND, Nanos, seconds};
 use pummel_measure::cluster::{ClusterNode, ClusterSeen};
 use pummel_measure::connections::TroubleKind;
 use pummel_measure::evidence::{Evidence, ServerReading};
@@ -18,6 +17,7 @@ use crate::exit_status::Exit;
 use crate::redis_benchmark::report::{self, CSV_HEAD, Figures, ServerSettings, Setting};
 use crate::redis_benchmark::suite::Program;
 use crate::redis_benchmark::{Display, Form};
+use crate::so_far::SoFar;
 use crate::style::{Doubted, Ended, Event, Moment, Refused, RefusedCause, Style, StyleOutput};
 
 /// Most rates of intervals that are kept: those of the first three days.
@@ -31,37 +31,11 @@ pub struct BenchmarkStyle<'a> {
     /// Whether the test is the first one of all that are run.
     is_first: bool,
     title: Cow<'a, str>,
-    so_far: Progress,
+    so_far: SoFar,
     /// The rates of the intervals so far, in requests per second, where a rate is asked for.
     rates: Vec<f64>,
     /// Length of the line of progress that stands on the terminal.
     line_len: usize,
-}
-
-/// The requests of the intervals so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Progress {
-    completed: u64,
-    /// Sum of the times of those that were answered, in nanoseconds, and their number.
-    time_ns: u128,
-    answered: u64,
-    length_ns: Nanos,
-}
-
-impl Progress {
-    fn add(&mut self, other: Progress) {
-        self.completed += other.completed;
-        self.time_ns += other.time_ns;
-        self.answered += other.answered;
-        self.length_ns += other.length_ns;
-    }
-
-    /// Requests per second, and the mean time in milliseconds.
-    fn figures(&self) -> (f64, f64) {
-        let rate = if self.length_ns > 0 { self.completed as f64 / seconds(self.length_ns) } else { 0.0 };
-        let mean_ns = if self.answered > 0 { self.time_ns as f64 / self.answered as f64 } else { 0.0 };
-        (rate, mean_ns / MILLISECOND as f64)
-    }
 }
 
 impl<'a> BenchmarkStyle<'a> {
@@ -74,7 +48,7 @@ impl<'a> BenchmarkStyle<'a> {
             plan,
             is_first,
             title,
-            so_far: Progress::default(),
+            so_far: SoFar::default(),
             rates: Vec::new(),
             line_len: 0,
         }
@@ -82,29 +56,18 @@ impl<'a> BenchmarkStyle<'a> {
 
     /// Shows an interval, where progress is shown.
     fn show(&mut self, interval: &mut Interval, out: &mut StyleOutput) {
-        let mut now = Progress {
-            length_ns: interval.end_ns.saturating_sub(interval.start_ns),
-            completed: interval.counts().completed,
-            ..Progress::default()
-        };
-        for recorder in &mut interval.groups {
-            for (_, op) in recorder.ops().iter() {
-                let moments = op.times.of(Span::Service).moments();
-                now.time_ns += moments.sum;
-                now.answered += moments.count;
-            }
-        }
+        let now = SoFar::of(interval);
         self.so_far.add(now);
         // A part of an interval at the end of the test says little about the rate.
         let is_whole = now.length_ns >= self.plan.interval_ns / 2;
         if self.display.target_rate > 0 && is_whole && self.rates.len() < RATES_MAX {
-            self.rates.push(now.figures().0);
+            self.rates.push(now.rate());
         }
         if self.display.form == Form::Csv {
             return;
         }
-        let ((rate, mean_ms), (rate_of_all, mean_of_all_ms)) = (now.figures(), self.so_far.figures());
-        let title = &self.title;
+        let (rate, mean_ms, all) = (now.rate(), now.mean_ms(), self.so_far);
+        let (rate_of_all, mean_of_all_ms, title) = (all.rate(), all.mean_ms(), &self.title);
         let line = format!(
             "{title}: rps={rate:.1} (overall: {rate_of_all:.1}) avg_msec={mean_ms:.3} (overall: {mean_of_all_ms:.3})"
         );

@@ -53,12 +53,12 @@ fn one_run(front: &Front, run: &dyn OneRun) -> Exit {
     if let Err(words) = run.check_memory(&memory_for) {
         return failed(front, &words);
     }
-    let files = FrontFiles { log: run.log().map(ToOwned::to_owned), samples: None };
+    let files = FrontFiles { log: run.log().map(ToOwned::to_owned), own: run.own_files() };
     let extras = Extras { files, password: run.password(), ..Extras::default() };
     drive(run.job(), &extras, run.style(sys::first_signal).as_mut())
 }
 
-/// Makes runs one after the other, up to the first that is not complete.
+/// Makes runs one after the other, up to the first that is not complete or that a signal ended.
 fn in_turn(front: &Front, asked: RunsInTurn) -> Exit {
     let RunsInTurn { before, runs, repeats, after } = asked;
     if let Some(exit) = before.into_iter().find_map(|text| put(front, text)) {
@@ -67,7 +67,7 @@ fn in_turn(front: &Front, asked: RunsInTurn) -> Exit {
     loop {
         for run in &runs {
             match one_run(front, run.as_ref()) {
-                Exit::Complete => {}
+                Exit::Complete if sys::first_signal().is_none() => {}
                 exit => return exit,
             }
         }

@@ -76,7 +76,8 @@ fn introduction(runs: &Runs) -> Vec<String> {
 /// Makes the runs of a command line, and writes what comes of them.
 fn follow<'a>(runs: &'a Runs, fleet: Option<Fleet>, mut style: MutilateStyle<'a>) -> Exit {
     let job = Job { fleet, ..runs.job.clone() };
-    let files = FrontFiles { log: None, samples: runs.display.save.clone().filter(|_| runs.saves()) };
+    let saved = runs.display.save.clone().filter(|_| runs.saves());
+    let files = FrontFiles { log: None, own: saved.map(|path| ("--save", path)).into_iter().collect() };
     let extras = Extras { files, password: runs.password(), always_reads_inputs: true, ..Extras::default() };
     let mut driver = match Driver::prepare(&job, &extras, &style) {
         Ok(driver) => driver,

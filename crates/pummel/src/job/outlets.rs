@@ -1,4 +1,4 @@
-//! Where the text of a run goes: standard error, standard output, a log, and a front's own file of samples.
+//! Where the text of a run goes: standard error, standard output, a log, and a front's own files.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pummel_fronts::style::{Bar, SampleLines, StyleOutput, Word};
+use pummel_fronts::style::{Bar, FileLines, StyleOutput, Word};
 use pummel_report::visible;
 
 use crate::job::background_writer::{BackgroundText, Patience, TextWritten};
@@ -19,8 +19,8 @@ use crate::stderr::{self, draw, say, settle};
 pub struct FrontFiles {
     /// Where log lines go. Standard error where it is absent.
     pub log: Option<PathBuf>,
-    /// Where the front's own samples go.
-    pub samples: Option<PathBuf>,
+    /// The front's own files, which are opened before anything is sent, with the options that name them.
+    pub own: Vec<(&'static str, PathBuf)>,
 }
 
 /// The places of text.
@@ -29,7 +29,7 @@ pub struct Outlets {
     stdout_is_taken: bool,
     /// Started with the first text for standard output.
     output: Option<BackgroundText>,
-    samples: Option<SamplesFile>,
+    own: Vec<OwnFile>,
     bar: Option<ProgressBar>,
     /// Progress is shown by a block or by a screen.
     shows_block: bool,
@@ -60,7 +60,11 @@ impl Outlets {
             })
         });
         Ok(Outlets {
-            samples: files.samples.as_deref().map(SamplesFile::create).transpose()?,
+            own: files
+                .own
+                .iter()
+                .map(|(flag, path)| OwnFile::create(flag, path))
+                .collect::<io::Result<_>>()?,
             log: log.transpose()?,
             stdout_is_taken,
             output: None,
@@ -118,6 +122,7 @@ impl Outlets {
                 // The block or the screen shows it.
                 Word::Progress(_) if self.shows_block => {}
                 Word::Progress(line) => say(line),
+                Word::Overwritten(line) => stderr::write_over(&line),
                 Word::Error(text) => stderr::write(text),
                 Word::Log(line) => match &self.log {
                     Some(log) => log.add(&visible::text(&line)),
@@ -132,8 +137,8 @@ impl Outlets {
                 Word::Screen(text) => self.with_output(|output| output.add_report(&text)),
                 Word::Bar(_) if self.shows_block => {}
                 Word::Bar(bar) => self.draw(bar),
-                Word::Samples(lines) => {
-                    let written = self.samples.take().map_or(Ok(()), |file| file.write(lines));
+                Word::File(path, lines) => {
+                    let written = self.own_file(path).and_then(|file| file.write(lines));
                     self.note(written);
                 }
             }
@@ -149,8 +154,17 @@ impl Outlets {
             | Word::Report(_)
             | Word::Screen(_)
             | Word::Progress(_)
+            | Word::Overwritten(_)
             | Word::Bar(_)
-            | Word::Samples(_) => {}
+            | Word::File(..) => {}
+        }
+    }
+
+    /// The file of this path: one that was opened before the run, or a new one whose name only the run decides.
+    fn own_file(&mut self, path: PathBuf) -> io::Result<OwnFile> {
+        match self.own.iter().position(|file| file.path == path) {
+            Some(at) => Ok(self.own.remove(at)),
+            None => OwnFile::create("", &path),
         }
     }
 
@@ -241,24 +255,27 @@ fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|present| present.file_type().is_fifo())
 }
 
-/// A front's own file of samples, opened before the run.
-struct SamplesFile {
+/// A front's own file.
+struct OwnFile {
+    /// What names the file in words about it, with a colon; empty where no option does.
+    flag: String,
     path: PathBuf,
     /// `None` for a named pipe, which is opened when it is written: that waits for its reader.
     file: Option<OutputFile>,
 }
 
-impl SamplesFile {
-    fn create(path: &Path) -> io::Result<SamplesFile> {
+impl OwnFile {
+    fn create(flag: &str, path: &Path) -> io::Result<OwnFile> {
+        let flag = if flag.is_empty() { String::new() } else { format!("{flag}: ") };
         let file = (!is_pipe(path)).then(|| OutputFile::open(path)).transpose().map_err(|error| {
-            let words = format!("--save: failed to open {}: {}", path.display(), os_words(&error));
+            let words = format!("{flag}failed to open {}: {}", path.display(), os_words(&error));
             io::Error::new(error.kind(), words)
         })?;
-        Ok(SamplesFile { path: path.to_owned(), file })
+        Ok(OwnFile { flag, path: path.to_owned(), file })
     }
 
-    fn write(self, lines: SampleLines) -> io::Result<()> {
-        let SamplesFile { path, file } = self;
+    fn write(self, lines: FileLines) -> io::Result<()> {
+        let OwnFile { flag, path, file } = self;
         let written = match file {
             Some(file) => {
                 let mut out = BufWriter::new(file);
@@ -271,7 +288,7 @@ impl SamplesFile {
             }
         };
         written.map_err(|error| {
-            io::Error::new(error.kind(), format!("--save: failed to write {}: {error}", path.display()))
+            io::Error::new(error.kind(), format!("{flag}failed to write {}: {error}", path.display()))
         })
     }
 }
