@@ -4,11 +4,16 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::front::Front;
-use crate::{mcperf, memaslap, mutilate, redis_benchmark};
+use crate::{mcperf, memaslap, memtier_benchmark, mutilate, redis_benchmark};
 
 /// The command lines of other tools, in the order of the help.
-pub const FRONTS: [Front; 4] =
-    [mcperf::front::FRONT, memaslap::front::FRONT, mutilate::front::FRONT, redis_benchmark::front::FRONT];
+pub const FRONTS: [Front; 5] = [
+    mcperf::front::FRONT,
+    memaslap::front::FRONT,
+    mutilate::front::FRONT,
+    redis_benchmark::front::FRONT,
+    memtier_benchmark::front::FRONT,
+];
 
 /// The front with this name, its own or that of a link; `None` for another name.
 pub fn of_name(name: &str) -> Option<&'static Front> {

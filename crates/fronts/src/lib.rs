@@ -4,8 +4,8 @@
 //! text of people from the events of the run. Nothing here reads a file, the environment, a clock or a socket: what a front needs of
 //! them is given in [`job::FrontInputs`]. The room may use `pummel-logic`, `pummel-measure`, `pummel-traffic` and `pummel-report`.
 //!
-//! Reading begins at [`job`]. [`native`] is pummel's own command line; [`mcperf`], [`memaslap`], [`mutilate`] and
-//! [`redis_benchmark`] are those of other tools: rows of [`fronts`], read by [`getopt`] and [`c_numbers`].
+//! Reading begins at [`job`]. [`native`] is pummel's own command line; [`mcperf`], [`memaslap`], [`mutilate`],
+//! [`redis_benchmark`] and [`memtier_benchmark`] are those of other tools: rows of [`fronts`], read by [`getopt`] and [`c_numbers`].
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)]
@@ -23,6 +23,7 @@ pub mod job;
 pub mod launch_spec;
 pub mod mcperf;
 pub mod memaslap;
+pub mod memtier_benchmark;
 pub mod metrics_options;
 pub mod mutilate;
 pub mod native;

@@ -114,7 +114,7 @@ pub static ROWS: &[Row] = &[
         &["front", "protocol", "mode", "backend", "clock", "seed"],
         Since::Interval,
         "1, with the main settings of the run in the labels; `front` is the kind of command line (`native`, `mutilate`, `memaslap`, \
-         `mcperf` or `redis-benchmark`); in a controller from the end of a run on",
+         `mcperf`, `redis-benchmark` or `memtier_benchmark`); in a controller from the end of a run on",
     ),
     gauge("pummel_phase", &["phase"], Since::Start, "1 for the phase that the run is in, 0 for the others"),
     gauge(

@@ -451,7 +451,7 @@ fn what_is_not_there_yet_is_said_and_never_ignored() {
     assert_refused(&["serve", "--service-time", "-1"], &["'-1' for '--service-time", "times of 0 or more"]);
     assert_refused(
         &["explain", "ab", "-s", "x"],
-        &["'ab'", "run, load, mcperf, memaslap, mutilate, redis-benchmark or native"],
+        &["'ab'", "run, load, mcperf, memaslap, mutilate, redis-benchmark, memtier_benchmark or native"],
     );
 }
 

@@ -31,6 +31,7 @@ mod logins;
 mod mcperf;
 mod mcperf_failing_servers;
 mod memaslap;
+mod memtier_benchmark;
 mod metrics;
 mod mutilate;
 mod mutilate_agents;

@@ -1,4 +1,4 @@
-//! Random mixes of the options of mutilate, memaslap, mcperf and redis-benchmark, against real servers, a server that misbehaves, and none.
+//! Random mixes of the options of the tools whose command lines pummel follows, against real servers, a server that misbehaves, and none.
 //!
 //! Each mix ends by itself, does not panic, prints a report with all of its lines or says why there is none, prints no
 //! number that is none, and ends with a status that fits what it printed. A mix that does not is printed with its number:
@@ -38,10 +38,12 @@ enum Front {
     Memaslap,
     Mcperf,
     RedisBenchmark,
+    Memtier,
 }
 
 impl Front {
-    const ALL: [Front; 4] = [Front::Mutilate, Front::Memaslap, Front::Mcperf, Front::RedisBenchmark];
+    const ALL: [Front; 5] =
+        [Front::Mutilate, Front::Memaslap, Front::Mcperf, Front::RedisBenchmark, Front::Memtier];
 
     fn name(self) -> &'static str {
         match self {
@@ -49,6 +51,7 @@ impl Front {
             Front::Memaslap => "memaslap",
             Front::Mcperf => "mcperf",
             Front::RedisBenchmark => "redis-benchmark",
+            Front::Memtier => "memtier_benchmark",
         }
     }
 }
@@ -232,6 +235,60 @@ const REDIS_BENCHMARK: &[Choice] = &[
     flag(2, &["--help", "--version", "--unknown", "-c50"]),
 ];
 
+const MEMTIER: &[Choice] = &[
+    with(60, &["-n", "--requests"], &["1", "7", "100", "allkeys", "0", "-5", "10k"]),
+    with(60, &["-c", "--clients"], &["1", "2", "9", "0", "-1"]),
+    with(60, &["-t", "--threads"], &["1", "2", "3", "0", "x"]),
+    with(15, &["--test-time"], &["1", "0", "x"]),
+    with(40, &["--ratio"], &["1:10", "1:0", "0:1", "7:3", "0:0", "1"]),
+    with(30, &["--pipeline"], &["1", "4", "100", "0"]),
+    with(30, &["-d", "--data-size"], &["1", "32", "5000", "0", "70000"]),
+    with(10, &["--data-offset"], &["1", "100", "0", "999999999"]),
+    flag(20, &["-R", "--random-data"]),
+    with(15, &["--data-size-range"], &["1-10", "10-1", "500-90000", "0-5", "x"]),
+    with(10, &["--data-size-list"], &["10:1,500:3", "7:9", "0:1", "5"]),
+    with(10, &["--data-size-pattern"], &["R", "S", "X"]),
+    with(15, &["--expiry-range"], &["1-9", "0-5", "100-100", "0-0"]),
+    with(10, &["--key-prefix"], &["k", "", "a b"]),
+    with(20, &["--key-minimum"], &["1", "50", "0"]),
+    with(40, &["--key-maximum"], &["100", "10", "1", "0"]),
+    with(40, &["--key-pattern"], &["R:R", "S:S", "P:P", "G:G", "Z:Z", "S:R", "G:Z", "P:R", "r:r"]),
+    with(10, &["--key-stddev"], &["5", "0"]),
+    with(10, &["--key-median"], &["50", "0", "9999999"]),
+    with(10, &["--key-zipf-exp"], &["0.99", "1.5", "4", "5", "0"]),
+    with(10, &["--rate-limiting"], &["5000", "100", "0"]),
+    with(10, &["--reconnect-interval"], &["3", "100", "0"]),
+    flag(15, &["--reconnect-on-error"]),
+    with(10, &["--multi-key-get"], &["1", "5", "0"]),
+    with(5, &["-a", "--authenticate"], &["secret", "me:secret"]),
+    with(10, &["--select-db"], &["0", "3", "99"]),
+    with(10, &["--wait-ratio"], &["1:1", "10:3", "0:0"]),
+    with(10, &["--num-slaves"], &["0-1", "1-0", "x"]),
+    with(10, &["--wait-timeout"], &["1-3", "0-1", "x"]),
+    flag(10, &["--cluster-mode", "--randomize", "--distinct-client-seed"]),
+    with(5, &["--clients-start"], &["1", "5", "0"]),
+    with(5, &["--clients-step"], &["1", "0"]),
+    with(5, &["--step-duration"], &["1", "0"]),
+    with(
+        20,
+        &["--command"],
+        &["GET __key__", "SET __key__ __data__", "PING", "nosuchcommand a", "GET", "SUBSCRIBE a", ""],
+    ),
+    with(10, &["--command-ratio"], &["1", "3", "0"]),
+    with(10, &["--command-key-pattern"], &["S", "P", "X"]),
+    with(3, &["--monitor-input"], &["good.cnf", "none"]),
+    with(15, &["--json-out-file"], &["out.json", "none/out.json"]),
+    with(10, &["--hdr-file-prefix"], &["hdr", "none/hdr"]),
+    with(15, &["--print-percentiles"], &["50,99.99", "0,100", "101", "x"]),
+    flag(50, &["--hide-histogram"]),
+    with(15, &["-x", "--run-count"], &["1", "2", "0"]),
+    flag(10, &["--print-all-runs", "--show-config", "-D"]),
+    with(10, &["--json"], &["result.json", "-", "none/result.json"]),
+    with(10, &["--timeout"], &["5", "1", "0", "nan"]),
+    flag(10, &["--strict", "--no-evidence", "--anonymous"]),
+    flag(2, &["--help", "--version", "--unknown", "word", "--data-import=x", "--client-stats=x"]),
+];
+
 /// Commands that may stand behind the options of redis-benchmark.
 const REDIS_COMMANDS: &[&str] = &[
     "PING",
@@ -351,6 +408,7 @@ fn words(front: Front, number: u64, servers: &Servers) -> Vec<String> {
         Front::Memaslap => MEMASLAP,
         Front::Mcperf => MCPERF,
         Front::RedisBenchmark => REDIS_BENCHMARK,
+        Front::Memtier => MEMTIER,
     };
     let mut options: Vec<Vec<String>> = Vec::new();
     for choice in table {
@@ -406,6 +464,31 @@ fn words(front: Front, number: u64, servers: &Servers) -> Vec<String> {
             }
             if draws.below(3) == 0 {
                 options.push(draws.one_of(REDIS_COMMANDS).split(' ').map(str::to_owned).collect());
+            }
+        }
+        Front::Memtier => {
+            let at_port = |server: &str| {
+                let (host, port) = server.rsplit_once(':').expect("an address");
+                vec![format!("--server={host}"), "-p".to_owned(), port.to_owned()]
+            };
+            let of_memcached =
+                |protocol: &str| [at_port(&server), vec!["-P".to_owned(), protocol.to_owned()]].concat();
+            options.push(match draws.below(10) {
+                0 => at_port(&servers.erring_resp.name),
+                1 => at_port(&servers.closing_resp.name),
+                2 => at_port(&servers.nobody.address.to_string()),
+                3 => of_memcached("memcache_text"),
+                4 => of_memcached("memcache_binary"),
+                5 => of_memcached("resp3"),
+                6 => vec!["-S".to_owned(), servers.redis.name(), "-P".to_owned(), "resp3".to_owned()],
+                _ => vec!["-S".to_owned(), servers.redis.name()],
+            });
+            if !has(&options, &["-n", "--requests", "--test-time"]) {
+                options.push(vec!["-n".to_owned(), "50".to_owned()]);
+            }
+            // All keys are ten million without a greatest one.
+            if !has(&options, &["--key-maximum"]) {
+                options.push(vec!["--key-maximum".to_owned(), "60".to_owned()]);
             }
         }
     }
@@ -484,6 +567,7 @@ fn report_of<'a>(front: Front, words: &[String], outcome: &'a Outcome) -> (&'a s
                 "\nSummary:\n  throughput",
             ],
         ),
+        Front::Memtier => (text, &["\nType  ", "\nTotals "]),
         Front::Mutilate if has("--loadonly") => (text, &[]),
         Front::Mutilate if has("--scan") || has("--search") => (text, &["#type "]),
         Front::Mutilate => (text, &["#type ", "\nTotal QPS = ", "\nMisses = ", "\nRX ", "\nTX "]),
@@ -497,6 +581,7 @@ fn has_no_report(front: Front, words: &[String]) -> bool {
         Front::Mutilate => &["-h", "--version"],
         Front::RedisBenchmark => &["--help", "--version", "none", "", "--unknown", "-c50"],
         Front::Memaslap | Front::Mcperf => &["-h", "-V", "--version"],
+        Front::Memtier => &["--help", "--version", "--unknown"],
     };
     let takes_stdout = words.iter().any(|word| word == "-" || word.ends_with("=-"));
     words.iter().any(|word| help.contains(&word.as_str())) || takes_stdout && front != Front::Mcperf
@@ -518,7 +603,11 @@ fn judge(front: Front, words: &[String], outcome: &Outcome) -> Result<bool, Stri
         let is_silent = status == 0 && text.is_empty() && errors.is_empty();
         return if is_silent { Err("it says nothing".to_owned()) } else { Ok(false) };
     }
-    let statuses: &[i32] = if front == Front::Mutilate { &[0, 1, 255] } else { &[0, 1] };
+    let statuses: &[i32] = match front {
+        Front::Mutilate => &[0, 1, 255],
+        Front::Memtier => &[0, 1, 2],
+        Front::Memaslap | Front::Mcperf | Front::RedisBenchmark => &[0, 1],
+    };
     if !statuses.contains(&status) {
         return Err(format!("its front has no status {status}"));
     }
@@ -570,7 +659,7 @@ fn tried(front: Front, number: u64, servers: &Servers) -> Result<bool, String> {
 fn asked_for() -> Vec<(Front, u64)> {
     if let Ok(one) = std::env::var("PUMMEL_OPTION_MIX") {
         let (name, number) = one.split_once(':').expect("PUMMEL_OPTION_MIX is FRONT:NUMBER");
-        let front = Front::ALL.into_iter().find(|front| front.name() == name).expect("FRONT is one of four");
+        let front = Front::ALL.into_iter().find(|front| front.name() == name).expect("FRONT is one of five");
         return vec![(front, number.parse().expect("NUMBER is a number"))];
     }
     let count = std::env::var("PUMMEL_OPTION_MIXES");

@@ -114,7 +114,7 @@ fn every_option_that_a_page_names_with_its_command_is_one() {
                 complaints.push(format!("{page}: `{span}`: there is no such command"));
                 continue;
             };
-            if ["mutilate", "memaslap", "mcperf", "redis-benchmark"].contains(&name) {
+            if ["mutilate", "memaslap", "mcperf", "redis-benchmark", "memtier_benchmark"].contains(&name) {
                 continue;
             }
             let nested = words.clone().find_map(|word| command.find_subcommand(word));
