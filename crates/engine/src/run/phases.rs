@@ -428,6 +428,7 @@ fn assignment_of(
         same_draws: group.policy.same_draws,
         begin: times.begin,
         end: times.end,
+        first: 0,
         requests,
         depth,
         batched: share.is_batched(client.group),
@@ -467,6 +468,9 @@ fn churn_phase_of(
             SpawnSchedule::Drawn(Draws::new(*gap, sequence.map_or(0, |sequence| sequence.instance)))
         }
     };
+    // Where all clients draw the same, or ask their operations in turns, short lives would end before the later draws and turns.
+    let takes_turns = matches!(&context.plan.phases[share.number].work, Work::Mix(mix) if mix.in_turns);
+    let goes_on = takes_turns || context.plan.groups[group].policy.same_draws;
     ChurnPhase {
         place,
         same_draws: context.plan.groups[group].policy.same_draws,
@@ -475,6 +479,7 @@ fn churn_phase_of(
         spawns,
         requests: share.requests.unwrap_or(u64::MAX),
         calls: churn.calls,
+        goes_on: goes_on.then_some(context.plan.groups[group].clients.into()),
         depth: share.churning_depth(group, churn.calls),
         batched: share.is_batched(group),
         has_call_gaps: sequence.is_some_and(|sequence| sequence.calls.is_some()),

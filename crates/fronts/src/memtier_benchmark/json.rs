@@ -235,8 +235,19 @@ impl Setting {
 /// The lines of `--show-config`.
 pub(super) fn configuration_lines(options: &Options) -> String {
     let mut lines = String::new();
-    for (name, setting) in settings(options) {
+    let mut line = |name: &str, setting: Setting| {
         writeln!(lines, "{name} = {}", setting.line()).expect("text can always be added to");
+    };
+    for (name, setting) in settings(options) {
+        match name {
+            // It is in the document alone, as the name of the document's file is in these lines.
+            "key_zipf_exp" => {}
+            "print-all-runs" => {
+                line("json-out-file", Setting::Text(options.json_out_file.clone()));
+                line(name, setting);
+            }
+            name => line(name, setting),
+        }
     }
     lines
 }

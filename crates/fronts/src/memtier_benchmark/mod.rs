@@ -129,7 +129,7 @@ impl Options {
         self.remark();
         if self.show_config {
             warnings.push_str("============== Configuration values: ==============\n");
-            warnings.push_str(&json::configuration_lines(&self));
+            head.push_str(&json::configuration_lines(&self));
             warnings.push_str("===================================================\n");
         }
         for remark in &self.remarks {

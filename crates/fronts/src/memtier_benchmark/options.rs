@@ -116,20 +116,20 @@ pub const CHOICES: [Choice; 97] = [
 
 /// Options that are refused, with what to use instead.
 const REFUSED: [(&str, &str); 14] = [
-    ("data-import", "no items are imported; pummel run --fill FILE stores those of a trace"),
-    ("data-verify", "no items are imported; pummel run --verify 1 checks every value that is read"),
-    ("verify-only", "no items are imported; pummel run --verify 1 checks every value that is read"),
-    ("generate-keys", "no items are imported; pummel run --fill FILE stores those of a trace"),
-    ("no-expiry", "no items are imported; pummel run --fill FILE stores those of a trace"),
+    ("data-import", "no items are imported; pummel load --fill FILE stores those of a dump"),
+    ("data-verify", "no items are imported; pummel run --verify checks every value that is read"),
+    ("verify-only", "no items are imported; pummel run --verify checks every value that is read"),
+    ("generate-keys", "no items are imported; pummel load --fill FILE stores those of a dump"),
+    ("no-expiry", "no items are imported; pummel load --fill FILE stores those of a dump"),
     (
         "client-stats",
         "no table is written for each client; --json has the clients together, second by second",
     ),
-    ("statsd-host", "metrics go to Prometheus: pummel run --metrics-listen and --metrics-push"),
-    ("statsd-port", "metrics go to Prometheus: pummel run --metrics-listen and --metrics-push"),
-    ("statsd-prefix", "metrics go to Prometheus: pummel run --metrics-listen and --metrics-push"),
-    ("statsd-run-label", "metrics go to Prometheus: pummel run --metrics-listen and --metrics-push"),
-    ("graphite-port", "metrics go to Prometheus: pummel run --metrics-listen and --metrics-push"),
+    ("statsd-host", "metrics go to Prometheus: pummel run --metrics and --push-result"),
+    ("statsd-port", "metrics go to Prometheus: pummel run --metrics and --push-result"),
+    ("statsd-prefix", "metrics go to Prometheus: pummel run --metrics and --push-result"),
+    ("statsd-run-label", "metrics go to Prometheus: pummel run --metrics and --push-result"),
+    ("graphite-port", "metrics go to Prometheus: pummel run --metrics and --push-result"),
     ("scan-incremental-iteration", "cursors are not followed; --command 'SCAN 0' asks for the first page"),
     (
         "scan-incremental-max-iterations",

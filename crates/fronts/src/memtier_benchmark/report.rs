@@ -53,7 +53,8 @@ pub fn percentile_name(percent: f64) -> String {
 fn write_table(display: &Display, title: &str, run: &RunFigures, text: &mut String) -> std::fmt::Result {
     let columns = columns(display, run);
     let names: Vec<&str> = display.rows.iter().map(|row| &*row.name).chain(["Totals"]).collect();
-    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    // The names of the rows have one letter more, for which there is room.
+    let longest = display.rows.iter().map(|row| row.title.chars().count()).max().unwrap_or(0);
     let type_width = longest.max(TYPE_WIDTH) + 1;
     let width = type_width + 1 + columns.iter().map(|column| column.width + 1).sum::<usize>();
     writeln!(text, "\n\n{title}\n{}", "=".repeat(width))?;

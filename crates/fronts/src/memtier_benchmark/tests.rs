@@ -164,6 +164,25 @@ fn commands_take_turns_and_have_rows_by_their_names() {
 }
 
 #[test]
+fn the_examples_of_the_original_can_be_followed() {
+    for line in [
+        "--monitor-input=monitor.txt --command=__monitor_line1__",
+        "--monitor-input=monitor.txt --command=__monitor_line1__ --command=__monitor_line2__",
+        "--monitor-input=monitor.txt --command=__monitor_line@__",
+        "--command=SET~foo~__data__ --command=SET~bar~__data__ --command=GET~foo",
+        "--command=set~__key__~5 --command-ratio=2 --command-key-pattern=G",
+        "--ratio=1:0 --test-time=60 --rate-limiting=100 -t 2 -c 50 --key-pattern=P:P --key-maximum 1000000",
+        "--data-size-list=10:1,100:3 -R --data-size-pattern=R",
+        "--clients-start=10 --clients-step=10 --step-duration=5 --test-time=60 -c 50",
+    ] {
+        assert_eq!(runs_of(line).len(), 1, "{line}");
+    }
+    assert!(
+        matches!(refusal_of("--statsd-host=localhost --test-time=60"), Refusal::Usage(why) if why.contains("--metrics"))
+    );
+}
+
+#[test]
 fn a_rate_limit_comes_in_portions_of_a_fiftieth_of_a_second() {
     let group = |line: &str| plan_of(line).groups.remove(0);
     assert_eq!(

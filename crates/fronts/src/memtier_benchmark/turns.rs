@@ -1,4 +1,4 @@
-//! The order of SETs, GETs and WAITs: each client's SETs of a round, then its GETs, and a WAIT behind every few SETs.
+//! The order of SETs, GETs and WAITs: each client's SETs of a round, then its GETs, and a WAIT before every few SETs.
 
 use pummel_logic::plan::{Command, Mix};
 use pummel_logic::protocol::Verb;
@@ -24,12 +24,13 @@ impl Options {
     pub(super) fn sets_and_gets(&mut self) -> Result<Operations, Refusal> {
         let (set_pattern, get_pattern) = self.key_pattern();
         let mut commands = Vec::new();
-        let set = self.set_verb(&mut commands);
-        let get = self.get_verb(&mut commands);
-        let wait = (self.wait_ratio.1 > 0 && self.spoken.is_resp()).then(|| {
+        // A plan has no command that is never asked.
+        let set = if self.ratio.0 > 0 { self.set_verb(&mut commands) } else { Verb::Set };
+        let get = if self.ratio.1 > 0 { self.get_verb(&mut commands) } else { Verb::Get };
+        let wait = (self.wait_ratio.1 > 0 && self.ratio.0 > 0 && self.spoken.is_resp()).then(|| {
             add(&mut commands, Command { name: "wait".to_owned(), ..Command::unnamed(&self.wait_template()) })
         });
-        if self.wait_ratio.1 > 0 && wait.is_none() {
+        if self.wait_ratio.1 > 0 && !self.spoken.is_resp() {
             return configuration("WAIT command not implemented for memcache!");
         }
         let (sets, gets) = self.ratio;
@@ -43,9 +44,9 @@ impl Options {
         if parts.len() > PARTS_MAX {
             return configuration("--ratio and --wait-ratio: expected numbers with a shorter common round");
         }
-        if wait.is_some() && !parts.iter().any(|(part, _)| *part == Part::Wait) {
+        if self.wait_ratio.1 > 0 && wait.is_none() {
             self.remarks
-                .push("--wait-ratio changes nothing without SETs, behind which WAITs stand".to_owned());
+                .push("--wait-ratio changes nothing without SETs, before which WAITs stand".to_owned());
         }
         let verb_of = |part: Part| match part {
             Part::Set => set,
@@ -122,7 +123,7 @@ enum Part {
     Wait,
 }
 
-/// The parts of a round in their order, with how often each is asked: `sets` and `gets`, and of `(a, b)` a WAIT behind every a / b + 1
+/// The parts of a round in their order, with how often each is asked: `sets` and `gets`, and of `(a, b)` a WAIT before every a / b + 1
 /// SETs, as the rule of the original comes to.
 fn round((sets, gets): (u32, u32), waits: Option<(u32, u32)>) -> Vec<(Part, u32)> {
     let plain = [(Part::Set, sets), (Part::Get, gets)];
@@ -132,17 +133,17 @@ fn round((sets, gets): (u32, u32), waits: Option<(u32, u32)>) -> Vec<(Part, u32)
     let every = u64::from(of_sets / of_waits.max(1)) + 1;
     let rounds = every / greatest_divisor(every, sets.into());
     let mut parts: Vec<(Part, u32)> = Vec::new();
-    let mut since = 0;
+    let mut since = every;
     for _ in 0..rounds.min(PARTS_MAX as u64 + 1) {
         let mut left = u64::from(sets);
         while left > 0 {
-            let now = left.min(every - since);
-            (left, since) = (left - now, since + now);
-            parts.push((Part::Set, now as u32));
             if since == every {
                 parts.push((Part::Wait, 1));
                 since = 0;
             }
+            let now = left.min(every - since);
+            (left, since) = (left - now, since + now);
+            parts.push((Part::Set, now as u32));
             if parts.len() > PARTS_MAX {
                 return parts;
             }
@@ -170,14 +171,12 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_follows_as_many_sets_as_the_original_counts() {
+    fn a_wait_stands_before_as_many_sets_as_the_original_counts() {
         let (set, get, wait) = (Part::Set, Part::Get, Part::Wait);
-        assert_eq!(round((1, 10), Some((0, 1))), [(set, 1), (wait, 1), (get, 10)]);
-        assert_eq!(round((1, 10), Some((1, 1))), [(set, 1), (get, 10), (set, 1), (wait, 1), (get, 10)]);
-        assert_eq!(
-            round((3, 0), Some((1, 1))),
-            [(set, 2), (wait, 1), (set, 1), (set, 1), (wait, 1), (set, 2), (wait, 1),]
-        );
+        assert_eq!(round((1, 10), Some((0, 1))), [(wait, 1), (set, 1), (get, 10)]);
+        assert_eq!(round((1, 10), Some((1, 1))), [(wait, 1), (set, 1), (get, 10), (set, 1), (get, 10)]);
+        let expected = [(wait, 1), (set, 2), (wait, 1), (set, 1), (set, 1), (wait, 1), (set, 2)];
+        assert_eq!(round((3, 0), Some((1, 1))), expected);
         assert_eq!(round((0, 5), Some((1, 1))), [(get, 5)]);
         assert!(round((999_983, 1), Some((999_979, 1))).len() > PARTS_MAX);
     }

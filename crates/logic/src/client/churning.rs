@@ -29,7 +29,8 @@ impl Client {
 
     /// Number of requests that the client has asked, and number of requests of its assignment.
     pub fn calls(&self) -> (u64, u64) {
-        (self.source.issued, self.source.assignment.requests)
+        let first = self.source.assignment.first;
+        (self.source.issued - first, self.source.assignment.requests.saturating_sub(first))
     }
 
     /// Hands over the requests of the assignment that the client has not asked, by verb. At most `draws_max` verbs are drawn.

@@ -150,8 +150,14 @@ fn values_expire_have_an_offset_and_wait_by_the_commands_of_the_original() {
     };
     assert_eq!(names(&["--expiry-range", "30-60"]), ["setex", "get"].repeat(4));
     assert_eq!(names(&["--data-offset", "4"]), ["setrange", "getrange"].repeat(4));
+    assert_eq!(names(&["--data-offset", "4", "--ratio", "0:1"]), ["getrange"; 8]);
+    assert_eq!(
+        names(&["--reconnect-interval", "3"]),
+        ["set", "get"].repeat(4),
+        "clients that come go on where others went"
+    );
     let waits = names(&["--wait-ratio", "1:1", "--num-slaves", "0-1", "--wait-timeout", "1-2"]);
-    assert_eq!(waits, ["set", "get", "set", "wait", "get", "set", "get", "set"]);
+    assert_eq!(waits, ["wait", "set", "get", "set", "get", "wait", "set", "get"]);
 }
 
 #[test]

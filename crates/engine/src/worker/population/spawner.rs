@@ -48,6 +48,9 @@ pub struct ChurnPhase {
     pub requests: u64,
     /// Requests of one client.
     pub calls: u64,
+    /// Number of clients at one time, where the requests of each go on behind those of the client that many before it; `None` where
+    /// each begins anew.
+    pub goes_on: Option<u64>,
     /// Most requests that a client has outstanding.
     pub depth: u32,
     /// Whether a client sends that many together, each time when those before are answered.
@@ -211,12 +214,15 @@ impl Spawner {
 
     /// The assignment of client `number`, which comes at `begin`.
     pub fn assignment_of(&self, number: u64, begin: Nanos) -> PhaseAssignment {
+        let lives = self.phase.goes_on.map_or(0, |clients| number / clients.max(1));
+        let first = lives.saturating_mul(self.phase.calls);
         PhaseAssignment {
             place: self.place_of(number),
             same_draws: self.phase.same_draws,
             begin,
             end: self.phase.end,
-            requests: self.calls_of(number),
+            first,
+            requests: first.saturating_add(self.calls_of(number)),
             depth: self.phase.depth,
             batched: self.phase.batched,
             repeats: 0,
