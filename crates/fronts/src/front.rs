@@ -83,6 +83,8 @@ pub struct RunsInTurn {
     pub repeats: bool,
     /// A text behind the last run.
     pub after: Option<Text>,
+    /// How the program ends where the user ended one of the runs.
+    pub interrupted: Exit,
 }
 
 /// A text with its line ends, and the stream that it is printed to.

@@ -106,11 +106,13 @@ fn of_row(ops: &Ops, row: &Row) -> (Counts, Histogram) {
 
 impl Display {
     /// The bytes of each row. Where several rows share them they are dealt by the lengths of their requests, and of their replies, of
-    /// which only those of GETs differ; `None` where that is not known.
-    pub(super) fn dealt(&self, counts: &[u64], all: Bytes) -> Vec<Option<Bytes>> {
-        if self.request_bytes.is_empty() {
-            return vec![None; counts.len()];
+    /// which only those of GETs differ; `None` where that is not known, as with requests that failed.
+    pub(super) fn dealt(&self, by_row: &[Counts], all: Bytes) -> Vec<Option<Bytes>> {
+        let is_known = by_row.iter().all(|counts| counts.failed() == 0 && counts.unfinished == 0);
+        if self.request_bytes.is_empty() || !is_known && by_row.len() > 1 {
+            return vec![None; by_row.len()];
         }
+        let counts: Vec<u64> = by_row.iter().map(|counts| counts.completed).collect();
         let weights: Vec<f64> =
             counts.iter().zip(&self.request_bytes).map(|(count, bytes)| *count as f64 * bytes).collect();
         let total: f64 = weights.iter().sum();
@@ -126,7 +128,8 @@ impl Display {
                 count * STORED_BYTES[form]
             }
         };
-        let known: Vec<u64> = self.rows.iter().zip(counts).map(|(row, count)| replies(row, *count)).collect();
+        let known: Vec<u64> =
+            self.rows.iter().zip(&counts).map(|(row, count)| replies(row, *count)).collect();
         let gets = counts.iter().zip(&self.rows).any(|(count, row)| *count > 0 && known_by_rest(row.kind));
         let fixed: u64 = known.iter().sum();
         let deal = |((row, weight), known): ((&Row, &f64), &u64)| {
@@ -150,7 +153,7 @@ impl Display {
         let per_second = |count: u64| count as f64 * SECOND as f64 / length_ns as f64;
         let ops = measurement.ops();
         let by_row: Vec<(Counts, Histogram)> = self.rows.iter().map(|row| of_row(&ops, row)).collect();
-        let counts: Vec<u64> = by_row.iter().map(|(counts, _)| counts.completed).collect();
+        let counts: Vec<Counts> = by_row.iter().map(|(counts, _)| *counts).collect();
         let kilobytes = |bytes: Bytes| {
             let rate = |bytes: u64| per_second(bytes) / 1_024.0;
             (rate(bytes.received), rate(bytes.sent))
@@ -193,7 +196,7 @@ impl Display {
         let mut ops = Ops::default();
         interval.groups.iter_mut().for_each(|recorder| ops.merge(recorder.ops()));
         let by_row: Vec<(Counts, Histogram)> = self.rows.iter().map(|row| of_row(&ops, row)).collect();
-        let counts: Vec<u64> = by_row.iter().map(|(counts, _)| counts.completed).collect();
+        let counts: Vec<Counts> = by_row.iter().map(|(counts, _)| *counts).collect();
         let bytes = self.dealt(&counts, interval.counters.bytes);
         let row = |count: u64, times: &Histogram, bytes: Option<Bytes>| {
             let moments = times.moments();

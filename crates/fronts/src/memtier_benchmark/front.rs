@@ -33,7 +33,13 @@ fn request(_program: &str, words: Vec<String>, machine: &Machine<'_>) -> Request
             let is_said =
                 |text: &Text| !matches!(text, Text::Output(words) | Text::Error(words) if words.is_empty());
             let before = before.into_iter().filter(is_said).collect();
-            Request::InTurn(RunsInTurn { before, runs, repeats: false, after: None })
+            Request::InTurn(RunsInTurn {
+                before,
+                runs,
+                repeats: false,
+                after: None,
+                interrupted: Exit::Complete,
+            })
         }
         Err(Refusal::Help) => {
             // The original ends with the status of a mistake here.

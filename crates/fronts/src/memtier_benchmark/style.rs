@@ -29,12 +29,20 @@ pub struct MemtierStyle<'a> {
     /// The last interval.
     last: SoFar,
     seconds: Vec<SecondFigures>,
+    /// Whether a line of progress stands where the next line is written.
+    is_over_progress: bool,
 }
 
 impl<'a> MemtierStyle<'a> {
     /// The words about this run.
     pub fn new(run: &'a MemtierRun) -> MemtierStyle<'a> {
-        MemtierStyle { run, so_far: SoFar::default(), last: SoFar::default(), seconds: Vec::new() }
+        MemtierStyle {
+            run,
+            so_far: SoFar::default(),
+            last: SoFar::default(),
+            seconds: Vec::new(),
+            is_over_progress: false,
+        }
     }
 
     fn display(&self) -> &'a Display {
@@ -105,7 +113,7 @@ impl<'a> MemtierStyle<'a> {
         self.display().add_second(interval, &mut self.seconds);
         let now = SoFar::of(interval);
         self.so_far.add(now);
-        self.last = now;
+        (self.last, self.is_over_progress) = (now, true);
         out.overwritten(self.progress(self.display().options.threads, interval.end_ns));
     }
 
@@ -212,7 +220,13 @@ impl Style for MemtierStyle<'_> {
     fn event(&mut self, event: Event<'_>, _: Moment, out: &mut StyleOutput) {
         match event {
             Event::Announced(_) => self.announce(out),
-            Event::Notice(words) => out.line(format_args!("warning: {words}")),
+            Event::Notice(words) => {
+                // A line of progress would show behind a shorter one.
+                if std::mem::take(&mut self.is_over_progress) {
+                    out.error("\n".to_owned());
+                }
+                out.line(format_args!("warning: {words}"));
+            }
             Event::Interval(interval) => self.show(interval, out),
             _ => {}
         }
@@ -262,7 +276,11 @@ impl Style for MemtierStyle<'_> {
         if self.run.number == options.run_count || is_interrupted || is_failed {
             self.write_all(ended.stdout_is_taken, out);
         }
-        if is_failed { Exit::Failed } else { Exit::Complete }
+        match (is_failed, is_interrupted) {
+            (true, _) => Exit::Failed,
+            (false, true) => Exit::Interrupted,
+            (false, false) => Exit::Complete,
+        }
     }
 
     fn failure(&self, words: &str) -> (String, Exit) {

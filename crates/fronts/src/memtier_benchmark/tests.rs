@@ -3,6 +3,7 @@
 use pummel_logic::plan::{KeyStyle, Plan, Popularity, Work};
 use pummel_logic::secrets::masked_words;
 use pummel_measure::counters::Bytes;
+use pummel_measure::recorder::Counts;
 
 use super::*;
 use crate::getopt::Takes;
@@ -254,17 +255,23 @@ fn every_option_of_the_table_is_followed_or_refused() {
 #[test]
 fn the_bytes_of_a_run_are_dealt_to_its_rows() {
     let run = run_of("-c 1 -t 1");
-    let dealt = run.display.dealt(&[10, 100, 0], Bytes { sent: 10_000, received: 1_000 });
+    let counts = |numbers: &[u64]| -> Vec<Counts> {
+        numbers.iter().map(|completed| Counts { completed: *completed, ..Counts::default() }).collect()
+    };
+    let dealt = run.display.dealt(&counts(&[10, 100, 0]), Bytes { sent: 10_000, received: 1_000 });
     let sums = dealt
         .iter()
         .flatten()
         .fold((0, 0), |(sent, received), bytes| (sent + bytes.sent, received + bytes.received));
     assert!(sums.0.abs_diff(10_000) <= 2 && sums.1 == 1_000, "{sums:?}");
     assert_eq!(dealt[0].map(|bytes| bytes.received), Some(50), "ten times +OK");
-    let only = run_of("--ratio 1:0").display.dealt(&[10, 0, 0], Bytes { sent: 700, received: 50 });
+    let only = run_of("--ratio 1:0").display.dealt(&counts(&[10, 0, 0]), Bytes { sent: 700, received: 50 });
     assert_eq!(only[0], Some(Bytes { sent: 700, received: 50 }));
+    let failed = Counts { errors: [1; pummel_logic::protocol::Fault::COUNT], ..Counts::default() };
+    let with_failures = [counts(&[10, 100]), vec![failed]].concat();
+    assert_eq!(run.display.dealt(&with_failures, Bytes { sent: 9, received: 9 }), [None; 3]);
     let several = run_of("--command PING --command TIME");
-    assert_eq!(several.display.dealt(&[1, 1], Bytes { sent: 9, received: 9 }), [None, None]);
+    assert_eq!(several.display.dealt(&counts(&[1, 1]), Bytes { sent: 9, received: 9 }), [None, None]);
 }
 
 #[test]

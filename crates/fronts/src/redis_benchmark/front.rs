@@ -34,7 +34,13 @@ fn request(program: &str, words: Vec<String>, machine: &Machine<'_>) -> Request 
             let runs = runs.into_iter().map(|run| Box::new(run) as Box<dyn OneRun>).collect();
             let before = remarks.into_iter().map(|words| Text::Error(format!("WARNING: {words}\n")));
             let after = epilogue.map(|text| Text::Output(text.to_owned()));
-            Request::InTurn(RunsInTurn { before: before.collect(), runs, repeats, after })
+            Request::InTurn(RunsInTurn {
+                before: before.collect(),
+                runs,
+                repeats,
+                after,
+                interrupted: Exit::Interrupted,
+            })
         }
         Err(Refusal::Unknown(word)) => {
             let why = format!("Invalid option \"{word}\" or option argument missing");

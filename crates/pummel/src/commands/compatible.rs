@@ -58,16 +58,17 @@ fn one_run(front: &Front, run: &dyn OneRun) -> Exit {
     drive(run.job(), &extras, run.style(sys::first_signal).as_mut())
 }
 
-/// Makes runs one after the other, up to the first that is not complete or that a signal ended.
+/// Makes runs one after the other, up to the first that is not complete.
 fn in_turn(front: &Front, asked: RunsInTurn) -> Exit {
-    let RunsInTurn { before, runs, repeats, after } = asked;
+    let RunsInTurn { before, runs, repeats, after, interrupted } = asked;
     if let Some(exit) = before.into_iter().find_map(|text| put(front, text)) {
         return exit;
     }
     loop {
         for run in &runs {
             match one_run(front, run.as_ref()) {
-                Exit::Complete if sys::first_signal().is_none() => {}
+                Exit::Complete => {}
+                Exit::Interrupted => return interrupted,
                 exit => return exit,
             }
         }
