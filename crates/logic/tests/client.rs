@@ -143,7 +143,6 @@ impl Story {
                 spacing_ns: 0,
                 ends_on_time: false,
                 same_draws: task.same_draws,
-                first: 0,
                 asked_before: 0,
             };
             let open = task.arrivals != Arrivals::Closed;
@@ -1239,7 +1238,6 @@ fn what_is_inserted_in_one_phase_stays_inserted_in_the_next() {
         spacing_ns: 0,
         ends_on_time: false,
         same_draws: false,
-        first: 0,
         asked_before: 0,
     };
     story.clients[0].begin(assignment, None);

@@ -196,7 +196,6 @@ const RESTING: PhaseAssignment = PhaseAssignment {
     spacing_ns: 0,
     ends_on_time: false,
     same_draws: false,
-    first: 0,
     asked_before: 0,
 };
 

@@ -428,7 +428,6 @@ fn assignment_of(
         same_draws: group.policy.same_draws,
         begin: times.begin,
         end: times.end,
-        first: 0,
         requests,
         depth,
         batched: share.is_batched(client.group),

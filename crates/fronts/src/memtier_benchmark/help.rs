@@ -88,6 +88,7 @@ Results:
   -o, --out-file=FILE            The report, in place of standard output
       --json-out-file=FILE       The report as JSON
       --hdr-file-prefix=PREFIX   Files of the histograms
+      --client-stats=PREFIX      A table for each client
       --print-percentiles=LIST   Columns of the table (default 50,99,99.9)
       --hide-histogram           No distributions
       --print-all-runs           Each of several runs, too

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use pummel_logic::secrets::HIDDEN;
+use pummel_logic::secrets::{HIDDEN, Secret};
 
 use super::display::Display;
 use super::figures::{
@@ -263,7 +263,7 @@ fn settings(options: &Options) -> Vec<(&'static str, Setting)> {
     let is_tcp = options.socket.is_none();
     let server = options.server.clone().unwrap_or_else(|| "localhost".to_owned());
     let (set, get) = options.key_pattern.map_or(('R', 'R'), |(set, get)| (set.letter(), get.letter()));
-    let hidden = |value: &Option<String>| word(if value.is_some() { HIDDEN } else { "" });
+    let hidden = |value: &Option<Secret>| word(if value.is_some() { HIDDEN } else { "" });
     let sizes: Vec<String> =
         options.size_list.iter().map(|(size, weight)| format!("{size}:{weight}")).collect();
     let is_default_size =
@@ -293,7 +293,7 @@ fn settings(options: &Options) -> Vec<(&'static str, Setting)> {
         ("cacert", text(&options.authorities)),
         ("tls_skip_verify", Setting::Flag(options.skips_verification)),
         ("sni", known(&options.server_name)),
-        ("client_stats", Setting::Text(None)),
+        ("client_stats", text(&options.client_stats)),
         ("run_count", number(options.run_count.into())),
         ("debug", number(options.debug.into())),
         ("requests", number(requests)),
@@ -363,10 +363,11 @@ mod tests {
     #[test]
     fn passwords_stand_in_no_configuration() {
         let options = Options {
-            credentials: Some("user:secret".to_owned()),
-            uri: Some("redis://user:secret@host".to_owned()),
+            credentials: Some(Secret::new("user:secret")),
+            uri: Some(Secret::new("redis://user:secret@host")),
             ..Options::default()
         };
         assert!(!configuration_lines(&options).contains("secret"));
+        assert!(!format!("{options:?}").contains("secret"));
     }
 }

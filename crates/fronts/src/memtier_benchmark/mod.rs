@@ -1,5 +1,6 @@
 //! The command line of memtier_benchmark: its options, its words for what is wrong, and the Plan that it means.
 
+pub mod client_stats;
 mod commands;
 pub mod display;
 pub mod figures;
@@ -211,11 +212,14 @@ impl Options {
                 options::Spoken::Text => {
                     return usage("authenticate can only be used with redis or memcache_binary.");
                 }
-                options::Spoken::Binary if !credentials.contains(':') => {
+                options::Spoken::Binary if !credentials.reveal().contains(':') => {
                     return usage("binary_memcache credentials must be in the form of USER:PASSWORD.");
                 }
                 _ => {}
             }
+        }
+        if self.client_stats.is_some() && (!self.commands.is_empty() || self.multi_key_get > 1) {
+            return configuration("--client-stats: expected SETs and GETs of one key each");
         }
         if self.database > 0 && !self.spoken.is_resp() {
             return usage("select-db can only be used with redis protocol.");
@@ -305,7 +309,7 @@ impl Options {
     /// Takes over what a URI says, which goes before the options. Returns warnings about options that it replaces.
     fn adopt_uri(&mut self) -> Result<String, Refusal> {
         let mut warnings = String::new();
-        let Some(uri) = self.uri.clone() else { return Ok(warnings) };
+        let Some(uri) = self.uri.as_ref().map(|uri| uri.reveal().to_owned()) else { return Ok(warnings) };
         let Some((scheme, rest)) = uri.split_once("://") else {
             return configuration("invalid URI format, missing scheme.");
         };
@@ -330,7 +334,7 @@ impl Options {
         self.port = port.parse().ok();
         self.tls |= facts.is_encrypted;
         self.database = facts.database.unwrap_or(self.database);
-        self.credentials = login.map(str::to_owned).or(self.credentials.take());
+        self.credentials = login.map(Secret::new).or(self.credentials.take());
         Ok(warnings)
     }
 
@@ -372,7 +376,7 @@ impl Options {
 
     /// User and password. The user of a text without a colon is the default one; a text that begins with a colon is a password.
     fn login(&self) -> Option<(String, Secret)> {
-        let credentials = self.credentials.as_deref()?;
+        let credentials = self.credentials.as_ref()?.reveal();
         let (user, password) = credentials.split_once(':').unwrap_or(("", credentials));
         Some((user.to_owned(), Secret::new(password.to_owned())))
     }

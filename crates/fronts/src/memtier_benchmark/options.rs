@@ -1,5 +1,7 @@
 //! memtier_benchmark's options as they are written, the values of each, and the words for values that mean nothing.
 
+use pummel_logic::secrets::Secret;
+
 use crate::c_numbers::{strtod, strtol};
 use crate::getopt::{Choice, Event, Getopt, Takes, Wrong};
 use crate::outputs::ResultPaths;
@@ -115,16 +117,12 @@ pub const CHOICES: [Choice; 97] = [
 ];
 
 /// Options that are refused, with what to use instead.
-const REFUSED: [(&str, &str); 14] = [
+const REFUSED: [(&str, &str); 13] = [
     ("data-import", "no items are imported; pummel load --fill FILE stores those of a dump"),
     ("data-verify", "no items are imported; pummel run --verify checks every value that is read"),
     ("verify-only", "no items are imported; pummel run --verify checks every value that is read"),
     ("generate-keys", "no items are imported; pummel load --fill FILE stores those of a dump"),
     ("no-expiry", "no items are imported; pummel load --fill FILE stores those of a dump"),
-    (
-        "client-stats",
-        "no table is written for each client; --json has the clients together, second by second",
-    ),
     ("statsd-host", "metrics go to Prometheus: pummel run --metrics and --push-result"),
     ("statsd-port", "metrics go to Prometheus: pummel run --metrics and --push-result"),
     ("statsd-prefix", "metrics go to Prometheus: pummel run --metrics and --push-result"),
@@ -270,6 +268,7 @@ pub(super) struct Options {
     pub out_file: Option<String>,
     pub json_out_file: Option<String>,
     pub hdr_prefix: Option<String>,
+    pub client_stats: Option<String>,
     pub run_count: u32,
     pub debug: u32,
     pub show_config: bool,
@@ -306,7 +305,7 @@ pub(super) struct Options {
     pub connection_timeout_s: u32,
     pub jitter_us: (u32, u32),
     pub multi_key_get: u32,
-    pub credentials: Option<String>,
+    pub credentials: Option<Secret>,
     pub database: u32,
     pub wait_ratio: (u32, u32),
     pub replicas: Option<(u32, u32)>,
@@ -318,7 +317,7 @@ pub(super) struct Options {
     /// `--command-stats-breakdown line`.
     pub rows_by_line: bool,
     pub rate_limit: u32,
-    pub uri: Option<String>,
+    pub uri: Option<Secret>,
     pub clients_start: u32,
     pub clients_step: u32,
     pub step_duration_s: u32,
@@ -353,6 +352,7 @@ impl Default for Options {
             out_file: None,
             json_out_file: None,
             hdr_prefix: None,
+            client_stats: None,
             run_count: 1,
             debug: 0,
             show_config: false,
@@ -461,7 +461,7 @@ impl Options {
             "ipv4" => self.family = Some('4'),
             "ipv6" => self.family = Some('6'),
             "protocol" => self.spoken = spoken(&value)?,
-            "uri" => self.uri = Some(value),
+            "uri" => self.uri = Some(Secret::new(value)),
             "tls" => self.tls = true,
             "cert" => self.certificate = Some(value),
             "key" => self.private_key = Some(value),
@@ -471,6 +471,7 @@ impl Options {
             "tls-protocols" => self.remark_protocols(&value)?,
             "out-file" => self.out_file = Some(value),
             "json-out-file" => self.json_out_file = Some(value),
+            "client-stats" => self.client_stats = Some(value),
             "hdr-file-prefix" => self.hdr_prefix = Some(value).filter(|prefix| !prefix.is_empty()),
             "run-count" => self.run_count = above_0("run count must be greater than zero.")?,
             "debug" => self.debug += 1,
@@ -608,7 +609,7 @@ impl Options {
                 if is_min { self.jitter_us.0 = micros } else { self.jitter_us.1 = micros }
             }
             "multi-key-get" => self.multi_key_get = above_0("multi-key-get must be greater than zero.")?,
-            "authenticate" => self.credentials = Some(value),
+            "authenticate" => self.credentials = Some(Secret::new(value)),
             "select-db" => self.database = number(&value, "select-db must be greater or equal zero.")?,
             "wait-ratio" => self.wait_ratio = ratio(&value, "wait-ratio must be expressed as [0-n]:[0-n].")?,
             "num-slaves" => {

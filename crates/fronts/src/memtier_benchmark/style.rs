@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{Nanos, SECOND, seconds};
 use pummel_measure::connections::TroubleKind;
+use pummel_measure::events::Wants;
 use pummel_measure::interval::Interval;
-use pummel_measure::measurement::{Measurement, Status};
+use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::reason::{Reason, Why};
 use pummel_report::visible;
 use pummel_report::words::reason;
 
 use crate::exit_status::Exit;
+use crate::memtier_benchmark::client_stats::ClientStats;
 use crate::memtier_benchmark::display::Display;
 use crate::memtier_benchmark::figures::{RunFigures, SecondFigures};
 use crate::memtier_benchmark::{MemtierRun, NAME, json, report};
@@ -29,6 +31,8 @@ pub struct MemtierStyle<'a> {
     /// The last interval.
     last: SoFar,
     seconds: Vec<SecondFigures>,
+    /// The requests of each client, where their tables are wanted.
+    clients: ClientStats,
     /// Whether a line of progress stands where the next line is written.
     is_over_progress: bool,
 }
@@ -41,6 +45,7 @@ impl<'a> MemtierStyle<'a> {
             so_far: SoFar::default(),
             last: SoFar::default(),
             seconds: Vec::new(),
+            clients: ClientStats::default(),
             is_over_progress: false,
         }
     }
@@ -201,6 +206,22 @@ impl<'a> MemtierStyle<'a> {
         }
     }
 
+    /// Writes the tables of clients, where they are wanted.
+    fn write_clients(&self, out: &mut StyleOutput) {
+        let Some(prefix) = &self.display().options.client_stats else { return };
+        let number = self.run.number;
+        out.line(format_args!("[RUN {number}] Writing client stats files..."));
+        for (path, text) in self.clients.files(self.display(), prefix, number) {
+            write_file(&path, text, out);
+        }
+        let left_out = self.clients.left_out();
+        if left_out > 0 {
+            out.line(format_args!(
+                "warning: --client-stats: {left_out} requests are in no second of the tables"
+            ));
+        }
+    }
+
     /// Writes the files of the run's histograms.
     fn write_histograms(&self, run: &RunFigures, out: &mut StyleOutput) {
         let Some(prefix) = &self.display().options.hdr_prefix else { return };
@@ -217,6 +238,16 @@ fn write_file(path: &str, text: String, out: &mut StyleOutput) {
 }
 
 impl Style for MemtierStyle<'_> {
+    fn wants(&self) -> Wants {
+        Wants {
+            rows: self.display().options.client_stats.is_some(),
+            departures: false,
+            keep: Keep::Figures,
+            outstanding: false,
+            connections: false,
+        }
+    }
+
     fn event(&mut self, event: Event<'_>, _: Moment, out: &mut StyleOutput) {
         match event {
             Event::Announced(_) => self.announce(out),
@@ -226,6 +257,10 @@ impl Style for MemtierStyle<'_> {
                     out.error("\n".to_owned());
                 }
                 out.line(format_args!("warning: {words}"));
+            }
+            Event::PhaseBegan(phase, at) if phase.recorded => self.clients = ClientStats::new(at),
+            Event::Rows(rows) if self.display().options.client_stats.is_some() => {
+                self.clients.add(&self.display().rows, rows);
             }
             Event::Interval(interval) => self.show(interval, out),
             _ => {}
@@ -267,6 +302,7 @@ impl Style for MemtierStyle<'_> {
         }
         if is_begun {
             let figures = self.display().figures(measurement, std::mem::take(&mut self.seconds));
+            self.write_clients(out);
             self.write_histograms(&figures, out);
             self.run.figures.borrow_mut().push(figures);
         }

@@ -27,7 +27,7 @@ enum Gaps {
     /// The shape, and the factor that makes nanoseconds of its draws.
     Shape(Arc<Dist>, f64),
     /// The time between two requests of the group, if none came at once, and the requests of a burst.
-    Bursts(Ratio, u64),
+    Bursts(Ratio, u32),
     /// A rate that changes.
     Curve(CurveGaps),
 }
@@ -48,7 +48,7 @@ impl Pace {
             Arrivals::Closed => panic!("closed loop has no schedule"),
             Arrivals::Trace => panic!("the rows of a trace say when they are due"),
             Arrivals::Constant => Gaps::Constant(Ratio::period_ns(group_rate)),
-            Arrivals::Bursts(size) => Gaps::Bursts(Ratio::period_ns(group_rate), u64::from(*size).max(1)),
+            Arrivals::Bursts(size) => Gaps::Bursts(Ratio::period_ns(group_rate), (*size).max(1)),
             Arrivals::Poisson => Gaps::Poisson(mean_ns),
             Arrivals::Shape(dist) => {
                 let factor = dist.factor_to_mean(mean_ns).expect("the shape was checked");
@@ -155,7 +155,7 @@ enum Process {
         period: Ratio,
         clients: u64,
         client: u64,
-        size: u64,
+        size: u32,
     },
     Poisson {
         stream: Stream,
@@ -307,7 +307,7 @@ impl Schedule {
                 period.times(u128::from(self.i) * u128::from(*clients) + u128::from(*client))
             }
             Process::Bursts { period, clients, client, size } => {
-                let first = self.i - self.i % *size;
+                let first = self.i - self.i % u64::from(*size);
                 period.times(u128::from(first) * u128::from(*clients) + u128::from(*client))
             }
             Process::Poisson { stream, mean_ns, fraction } => {

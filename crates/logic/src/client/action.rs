@@ -71,9 +71,7 @@ pub struct PhaseAssignment {
     /// When the phase ends; [`NEVER`] where only the number of requests ends it. Requests that are due later are not part of
     /// the phase. Requests that were due before and had to wait are sent in the drain, unless the phase ends on time.
     pub end: Nanos,
-    /// Number of the client's first request: more than 0 where a client that comes goes on behind one that went.
-    pub first: u64,
-    /// Number of the request behind the client's last one.
+    /// Number of requests that the client makes.
     pub requests: u64,
     /// Most requests outstanding. The client keeps a time for each.
     pub depth: u32,
@@ -99,7 +97,6 @@ impl PhaseAssignment {
             same_draws: false,
             begin: 0,
             end: NEVER,
-            first: 0,
             requests: 0,
             depth: 1,
             batched: false,

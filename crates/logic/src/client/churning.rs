@@ -27,10 +27,16 @@ impl Client {
         }
     }
 
-    /// Number of requests that the client has asked, and number of requests of its assignment.
+    /// Gives the requests of the assignment the numbers from `first` on, as those behind the requests of a client that went.
+    pub fn go_on_from(&mut self, first: u64) {
+        let source = &mut self.source;
+        source.issued = first;
+        source.assignment.requests = source.assignment.requests.saturating_add(first);
+    }
+
+    /// Number of the request that the client asks next, and number of the one behind its last.
     pub fn calls(&self) -> (u64, u64) {
-        let first = self.source.assignment.first;
-        (self.source.issued - first, self.source.assignment.requests.saturating_sub(first))
+        (self.source.issued, self.source.assignment.requests)
     }
 
     /// Hands over the requests of the assignment that the client has not asked, by verb. At most `draws_max` verbs are drawn.

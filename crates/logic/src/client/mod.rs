@@ -347,7 +347,7 @@ impl Client {
 
     /// Number of requests of the schedule in this phase and in the phases before it, from the first in which keys change.
     pub fn asked(&self) -> u64 {
-        self.source.assignment.asked_before.saturating_add(self.source.issued - self.source.assignment.first)
+        self.source.assignment.asked_before.saturating_add(self.source.issued)
     }
 
     /// Requests of this phase that were left out because they would have been late; the number of some of them may be

@@ -86,7 +86,7 @@ impl Source {
     pub(super) fn begin(&mut self, assignment: PhaseAssignment, schedule: Option<Schedule>) {
         self.schedule = schedule;
         self.draws = DrawStreams::new(assignment.place.of_requests(assignment.same_draws));
-        self.issued = assignment.first;
+        self.issued = 0;
         self.own.rows_taken = 0;
         let has_policy = assignment.late != Late::Kept || assignment.spacing_ns > 0;
         self.policy = has_policy.then(Box::default);

@@ -63,7 +63,9 @@ impl Choices {
             }
             Choice::Each => self.following((verb, count), at.place, (0, records)),
             Choice::Shares => {
-                self.following((verb, count), at.place, share_of(records, at.client, at.clients))
+                // A client that comes has the share of the one that went.
+                let client = at.client % at.clients.max(1);
+                self.following((verb, count), at.place, share_of(records, client, at.clients))
             }
         }
     }
@@ -157,6 +159,7 @@ mod tests {
         assert_eq!(of_client(0), [0, 1, 2, 0, 1]);
         assert_eq!(of_client(2), [6, 7, 8, 6, 7]);
         assert_eq!(of_client(3), [9; 5], "the last client has what is left");
+        assert_eq!(of_client(6), of_client(2), "a client that comes in the place of another");
         let beyond = |client| of_verb(&asked(&mix, records(2), (client, 5), 3), Verb::Get);
         assert_eq!(
             (beyond(1), beyond(4)),

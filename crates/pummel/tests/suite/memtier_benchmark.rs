@@ -305,6 +305,31 @@ fn the_document_has_the_names_of_the_original_and_the_counts_of_the_server() {
 }
 
 #[test]
+fn each_client_has_a_table_where_that_is_asked_for() {
+    let redis = Redis::start(&[]);
+    let folder = TempDir::new().expect("a folder");
+    let prefix = folder.path().join("c");
+    let socket = redis.name();
+    let stats = prefix.to_str().expect("UTF-8");
+    let words =
+        ["-S", &socket, "-c", "2", "-t", "2", "-n", "55", "--client-stats", stats, "--hide-histogram"];
+    report(&words);
+    let mut sums = [0_u64; 2];
+    for (thread, client) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let path = folder.path().join(format!("c-1-{thread}-{client}.csv"));
+        let text = std::fs::read_to_string(path).expect("every client has one");
+        for line in text.lines().skip(2).take_while(|line| !line.is_empty()) {
+            let cells: Vec<&str> = line.split(',').collect();
+            let number = |cell: usize| cells[cell].parse::<u64>().expect("a number");
+            sums[0] += number(1);
+            sums[1] += number(6);
+            assert_eq!(number(6), number(11) + number(12));
+        }
+    }
+    assert_eq!(sums, [redis.counted()["set"], redis.counted()["get"]]);
+}
+
+#[test]
 fn memcached_is_asked_by_both_protocols_and_with_several_keys() {
     let memcached = Memcached::start();
     let (_, port) = memcached.name.rsplit_once(':').expect("an address");

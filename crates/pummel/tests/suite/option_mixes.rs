@@ -279,6 +279,7 @@ const MEMTIER: &[Choice] = &[
     with(3, &["--monitor-input"], &["good.cnf", "none"]),
     with(15, &["--json-out-file"], &["out.json", "none/out.json"]),
     with(10, &["--hdr-file-prefix"], &["hdr", "none/hdr"]),
+    with(5, &["--client-stats"], &["clients", "none/clients"]),
     with(15, &["--print-percentiles"], &["50,99.99", "0,100", "101", "x"]),
     flag(50, &["--hide-histogram"]),
     with(15, &["-x", "--run-count"], &["1", "2", "0"]),
@@ -286,7 +287,7 @@ const MEMTIER: &[Choice] = &[
     with(10, &["--json"], &["result.json", "-", "none/result.json"]),
     with(10, &["--timeout"], &["5", "1", "0", "nan"]),
     flag(10, &["--strict", "--no-evidence", "--anonymous"]),
-    flag(2, &["--help", "--version", "--unknown", "word", "--data-import=x", "--client-stats=x"]),
+    flag(2, &["--help", "--version", "--unknown", "word", "--data-import=x"]),
 ];
 
 /// Commands that may stand behind the options of redis-benchmark.

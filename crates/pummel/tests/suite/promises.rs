@@ -6,7 +6,7 @@ use crate::common::{Ended, Memcached, Reserved, Running, Serve, in_the_midst_of,
 
 /// The fronts, with the words of a run of some seconds, of one that ends soon, and of one whose server is not there. `S`
 /// stands for host and port of a server, `H` and `P` for the two apart.
-const FRONTS: [Front; 4] = [
+const FRONTS: [Front; 5] = [
     Front {
         name: "native",
         long: "run -s S -t 1h --interval 50ms --records 50 -c 4 --timeout 10s",
@@ -35,6 +35,14 @@ const FRONTS: [Front; 4] = [
         short: "mcperf -s H -p P -n 20 -N 10 -r 1000 -R 10000",
         failure: 1,
         interrupted: 130,
+    },
+    Front {
+        name: "memtier_benchmark",
+        long: "memtier_benchmark -s H -p P -P memcache_text -c 4 -t 1 --test-time 3600",
+        short: "memtier_benchmark -s H -p P -P memcache_text -c 4 -t 1 -n 50",
+        failure: 1,
+        // As the original.
+        interrupted: 0,
     },
 ];
 

@@ -237,7 +237,8 @@ impl Churning {
         let Some(spawner) = &self.spawner else { return };
         let servers = state.servers.len() as u64;
         let server = (number % servers) as u32;
-        self.lifetimes[slot] = Lifetime { number, is_alive: true, ..Lifetime::VACANT };
+        let first = spawner.first_of(number);
+        self.lifetimes[slot] = Lifetime { number, is_alive: true, first, ..Lifetime::VACANT };
         let is_single = state.lanes.are_single();
         match &mut state.endpoints[state.lanes.slots_of(slot)] {
             [endpoint] => (endpoint.server, endpoint.rank) = (server, number / servers),
@@ -246,6 +247,7 @@ impl Churning {
         let client = &mut state.entries[slot].client;
         client.renew(number, server);
         client.begin(spawner.assignment_of(number, due), None);
+        client.go_on_from(first);
         if let Some(churn) = state.reporter.churn() {
             churn.begun += 1;
         }
@@ -628,6 +630,7 @@ impl LoadModel for Churning {
                 spawner.assignment_of(self.lifetimes[slot].number, now),
                 Some(Schedule::set_by_caller()),
             );
+            client.go_on_from(self.lifetimes[slot].first);
         }
         state.wake(slot);
     }

@@ -25,16 +25,26 @@ pub struct Lifetime {
     pub failure: Option<ConnectionFailure>,
     /// Addresses of the only server that were tried before this one.
     pub tries: u32,
+    /// Number of the client's first request.
+    pub first: u64,
 }
 
 impl Lifetime {
     /// The lifetime that stands in a slot without a client.
-    pub const VACANT: Lifetime =
-        Lifetime { number: 0, is_alive: false, asked_at: 0, was_open: false, failure: None, tries: 0 };
+    pub const VACANT: Lifetime = Lifetime {
+        number: 0,
+        is_alive: false,
+        asked_at: 0,
+        was_open: false,
+        failure: None,
+        tries: 0,
+        first: 0,
+    };
 
     /// Reports the end of the client in `slot`.
     pub fn report_end<C>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
-        let calls = state.entries[slot].client.calls();
+        let (next, end) = state.entries[slot].client.calls();
+        let calls = (next.saturating_sub(self.first), end.saturating_sub(self.first));
         state.reporter.retired(slot, || Departure {
             client: self.number,
             asked_at: self.asked_at,

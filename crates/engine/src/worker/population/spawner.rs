@@ -212,17 +212,20 @@ impl Spawner {
         unsent::calls_of_waiting(number, clients, self.share.1, calls, requests)
     }
 
+    /// Number of the first request of client `number`.
+    pub fn first_of(&self, number: u64) -> u64 {
+        let lives = self.phase.goes_on.map_or(0, |clients| number / clients.max(1));
+        lives.saturating_mul(self.phase.calls)
+    }
+
     /// The assignment of client `number`, which comes at `begin`.
     pub fn assignment_of(&self, number: u64, begin: Nanos) -> PhaseAssignment {
-        let lives = self.phase.goes_on.map_or(0, |clients| number / clients.max(1));
-        let first = lives.saturating_mul(self.phase.calls);
         PhaseAssignment {
             place: self.place_of(number),
             same_draws: self.phase.same_draws,
             begin,
             end: self.phase.end,
-            first,
-            requests: first.saturating_add(self.calls_of(number)),
+            requests: self.calls_of(number),
             depth: self.phase.depth,
             batched: self.phase.batched,
             repeats: 0,

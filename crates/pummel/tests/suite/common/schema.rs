@@ -48,6 +48,12 @@ fn check(root: &Value, schema: &Value, value: &Value, path: &str, found: &mut Ve
             {
                 found.push(format!("{path}: more than {wanted}"));
             }
+            "minLength" if letters(value).is_some_and(|count| count < wanted.as_u64().unwrap()) => {
+                found.push(format!("{path}: shorter than {wanted}"));
+            }
+            "maxLength" if letters(value).is_some_and(|count| count > wanted.as_u64().unwrap()) => {
+                found.push(format!("{path}: longer than {wanted}"));
+            }
             "required" if value.is_object() => {
                 let missing =
                     list(wanted).iter().filter(|name| value.get(name.as_str().expect("a name")).is_none());
@@ -77,10 +83,16 @@ fn check(root: &Value, schema: &Value, value: &Value, path: &str, found: &mut Ve
                     found.extend(all.into_iter().flatten());
                 }
             }
-            "type" | "const" | "enum" | "minimum" | "maximum" | "minItems" | "maxItems" | "required" => {}
+            "type" | "const" | "enum" | "minimum" | "maximum" | "minItems" | "maxItems" | "minLength"
+            | "maxLength" | "required" => {}
             other => assert!(WORDS.contains(&other), "the check does not know the keyword {other}"),
         }
     }
+}
+
+/// Number of letters of a text; `None` for another value.
+fn letters(value: &Value) -> Option<u64> {
+    value.as_str().map(|text| text.chars().count() as u64)
 }
 
 fn members(
