@@ -33,4 +33,5 @@ pub mod redis_benchmark;
 pub mod screen_options;
 pub mod so_far;
 pub mod style;
+pub mod user_commands;
 pub mod values;

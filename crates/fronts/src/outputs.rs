@@ -131,6 +131,14 @@ impl ResultPaths {
         self.parquet.as_deref()
     }
 
+    /// The files of one of several runs: with its name before the ending of each.
+    #[must_use]
+    pub fn of_part(&self, run: &str) -> ResultPaths {
+        let mut of_part = ResultPaths::default();
+        self.iter().for_each(|(form, path)| of_part.set(form.name, file_of_part(path, run)));
+        of_part
+    }
+
     /// The forms that are wanted with their files, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Form, &Path)> {
         FORMS.iter().filter_map(|form| Some((*form, self.get(form.name)?)))
@@ -229,7 +237,7 @@ pub fn taken<'a>(
 }
 
 /// The name of a result's file for one of several runs: that of the run stands before its ending.
-pub fn file_of_part(path: &Path, run: &str) -> PathBuf {
+fn file_of_part(path: &Path, run: &str) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = match name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) {
         Some((stem, ending)) => format!("{stem}.{run}.{ending}"),

@@ -16,7 +16,9 @@ use std::io;
 use pummel_logic::dist::{Dist, DistError, NAMES as DIST_NAMES, Spec};
 use pummel_logic::plan::address::{self, AddressError};
 pub use pummel_logic::plan::address::{PORT, RESP_PORT};
-use pummel_logic::plan::{CHURN_ACCEPTED, Command, Goal, KeyChurn, Popularity, Tracking, TransmitSampling};
+use pummel_logic::plan::{
+    Backend, CHURN_ACCEPTED, Clock, Command, Goal, KeyChurn, Popularity, Tracking, TransmitSampling,
+};
 use pummel_logic::protocol::Verb;
 use pummel_logic::protocol::resp::reply_shape::ReplyShape;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
@@ -829,6 +831,33 @@ pub fn warm_up_until(text: &str) -> Read<UntilEviction> {
             ))
         }
     }
+}
+
+/// The clock of `--clock`, for a command line that reads its words itself; the default one where the option is not given.
+///
+/// # Errors
+/// Returns what is accepted in place of another word, with the option and the word.
+pub fn named_clock(typed: Option<&str>) -> Result<Clock, String> {
+    named("--clock", typed, Clock::from_name, "kernel or user").map(Option::unwrap_or_default)
+}
+
+/// The kernel interface of `--backend`, for a command line that reads its words itself; the best one where the option is not given.
+///
+/// # Errors
+/// Returns what is accepted in place of another word, with the option and the word.
+pub fn named_backend(typed: Option<&str>) -> Result<Backend, String> {
+    let backend = named("--backend", typed, Backend::from_name, "auto, epoll or uring");
+    backend.map(|backend| backend.unwrap_or(Backend::Auto))
+}
+
+fn named<T>(
+    option: &str,
+    typed: Option<&str>,
+    of: fn(&str) -> Option<T>,
+    known: &str,
+) -> Result<Option<T>, String> {
+    let refused = |typed: &str| format!("{option}: expected {known}, not '{}'", typed.escape_debug());
+    typed.map(|typed| of(typed).ok_or_else(|| refused(typed))).transpose()
 }
 
 #[cfg(test)]

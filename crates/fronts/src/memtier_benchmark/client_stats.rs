@@ -33,7 +33,7 @@ pub struct ClientStats {
 #[derive(Debug, Default)]
 struct Client {
     seconds: BTreeMap<u64, [Counts; KINDS.len()]>,
-    /// Numbers of requests by their service time in whole microseconds, by kind.
+    /// Numbers of requests by their service time in microseconds with four digits, by kind: few thousand different ones at most.
     times: [BTreeMap<u64, u64>; KINDS.len()],
 }
 
@@ -60,7 +60,7 @@ impl ClientStats {
             let Some(kind) = kind.filter(|_| is_answered && request.arrived != NEVER) else { continue };
             let time_ns = request.arrived.saturating_sub(request.sent);
             let client = self.clients.entry(request.client).or_default();
-            *client.times[kind].entry(time_ns.div_ceil(MICROSECOND)).or_default() += 1;
+            *client.times[kind].entry(four_digits(time_ns.div_ceil(MICROSECOND))).or_default() += 1;
             let second = request.arrived.saturating_sub(self.begin) / SECOND;
             if !client.seconds.contains_key(&second) {
                 if self.seconds == SECONDS_MAX {
@@ -136,6 +136,12 @@ impl Client {
     }
 }
 
+/// A number with its first four digits, rounded up behind them.
+fn four_digits(number: u64) -> u64 {
+    let step = 10_u64.pow(number.checked_ilog10().unwrap_or(0).saturating_sub(3));
+    number.div_ceil(step).saturating_mul(step)
+}
+
 impl Counts {
     /// The mean service time in seconds; 0 without requests.
     fn mean_s(&self) -> f64 {
@@ -148,6 +154,12 @@ mod tests {
     use pummel_logic::protocol::{Fault, Verb};
 
     use super::*;
+
+    #[test]
+    fn times_keep_four_digits() {
+        let kept = [0, 7, 9_999, 10_000, 10_001, 123_456, u64::MAX].map(four_digits);
+        assert_eq!(kept, [0, 7, 9_999, 10_000, 10_010, 123_500, u64::MAX]);
+    }
 
     #[test]
     fn a_client_has_a_line_for_each_second_and_its_distributions() {

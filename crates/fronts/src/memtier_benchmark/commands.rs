@@ -3,6 +3,8 @@
 use pummel_logic::plan::Command;
 use pummel_logic::protocol::resp::template::literal;
 
+use crate::user_commands::{before_place, named};
+
 use super::options::{GivenCommand, Pattern, Refusal, command_name};
 
 /// The place of a key in a command.
@@ -88,28 +90,14 @@ impl AskedCommands {
     fn add(&mut self, text: &str, given: &GivenCommand) -> Result<(), Refusal> {
         let template = template_of(text)?;
         let title = command_name(text.trim_start_matches('"')).replace('"', "");
-        let named = Command { name: self.free_name(&title), ..Command::unnamed(&template) };
+        let command = Command { name: Command::unnamed(&title).name, ..Command::unnamed(&template) };
         self.commands.push(AskedCommand {
-            command: named,
+            command: named(command, self.commands.iter().map(|other| &other.command)),
             ratio: given.ratio,
             pattern: given.pattern,
             title: if title.is_empty() { "COMMAND".to_owned() } else { title },
         });
         Ok(())
-    }
-
-    /// A name that no operation and no command before has.
-    fn free_name(&self, title: &str) -> String {
-        let stem = Command::unnamed(title);
-        let stem = if stem.is_taken() || !Command::is_name(&stem.name) {
-            format!("command-{}", stem.name)
-        } else {
-            stem.name
-        };
-        let stem: String = stem.chars().take(pummel_logic::plan::COMMAND_NAME_MAX_BYTES - 4).collect();
-        let numbered = |number: usize| if number == 1 { stem.clone() } else { format!("{stem}-{number}") };
-        let is_free = |name: &String| self.commands.iter().all(|other| other.command.name != *name);
-        (1..).map(numbered).find(is_free).unwrap_or_default()
     }
 }
 
@@ -171,13 +159,10 @@ fn word_of(word: &str, keys: &mut usize) -> Result<String, Refusal> {
             return Err(Refusal::Configuration(words));
         }
     };
-    // Text in front of the place must not be taken for a place together with it.
-    let before = literal(before);
-    if literal(&format!("{before}__")) != format!("{before}__") {
-        let words =
-            format!("error: '{word}': the text in front of {KEY} looks like something that is replaced");
-        return Err(Refusal::Configuration(words));
-    }
+    let before = before_place(before).ok_or_else(|| {
+        let why = format!("the text in front of {KEY} looks like something that is replaced");
+        Refusal::Configuration(format!("error: '{word}': {why}"))
+    })?;
     Ok([before, place, literal(behind)].concat())
 }
 

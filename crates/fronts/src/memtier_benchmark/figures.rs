@@ -1,7 +1,7 @@
 //! The figures of a run by the rows of memtier_benchmark's reports, and of several runs together.
 
 use pummel_logic::merge::Merge as _;
-use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, seconds};
+use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use pummel_measure::counters::Bytes;
 use pummel_measure::histogram::{Histogram, rank};
 use pummel_measure::interval::Interval;
@@ -120,9 +120,9 @@ impl Display {
             RowKind::Get | RowKind::Command => 0,
             RowKind::Wait => count * WAITED_BYTES,
             RowKind::Set => {
-                let form = match (self.options.spoken.is_resp(), self.options.spoken) {
+                let form = match (self.options.protocol.is_resp(), self.options.protocol) {
                     (true, _) => 0,
-                    (false, super::options::Spoken::Text) => 1,
+                    (false, super::options::GivenProtocol::Text) => 1,
                     (false, _) => 2,
                 };
                 count * STORED_BYTES[form]
@@ -149,8 +149,9 @@ impl Display {
 
     /// The figures of a run. `seconds` are those that were handed over while it went on.
     pub fn figures(&self, measurement: &Measurement, seconds_of_run: Vec<SecondFigures>) -> RunFigures {
-        let length_ns = measurement.answered_ns.max(1);
-        let per_second = |count: u64| count as f64 * SECOND as f64 / length_ns as f64;
+        // A server that stops answering does not shorten the time in which it was asked.
+        let length_ns = measurement.measured_ns.max(measurement.answered_ns);
+        let per_second = |count: u64| count as f64 * SECOND as f64 / length_ns.max(1) as f64;
         let ops = measurement.ops();
         let by_row: Vec<(Counts, Histogram)> = self.rows.iter().map(|row| of_row(&ops, row)).collect();
         let counts: Vec<Counts> = by_row.iter().map(|(counts, _)| *counts).collect();
@@ -181,7 +182,7 @@ impl Display {
         });
         RunFigures {
             started_ms: measurement.started_unix_ns / MILLISECOND,
-            length_ms: measurement.answered_ns / MILLISECOND,
+            length_ms: length_ns / MILLISECOND,
             is_interrupted: measurement.status == Status::Interrupted,
             rows,
             seconds: seconds_of_run,
@@ -302,7 +303,7 @@ impl RunFigures {
     }
 }
 
-/// The same times in whole microseconds, as the original records them.
+/// Times in whole microseconds, rounded up: the unit of the original's histograms.
 pub fn in_microseconds(times: &Histogram) -> Histogram {
     let mut micros = Histogram::new();
     let greatest = times.moments().max;
@@ -332,11 +333,6 @@ pub fn distribution(times: &Histogram) -> Vec<(Nanos, f64)> {
     }
     lines.push((greatest, 100.0));
     lines
-}
-
-/// The length of a run, as lines of progress have it.
-pub fn whole_seconds(length_ns: Nanos) -> u64 {
-    seconds(length_ns) as u64
 }
 
 #[cfg(test)]

@@ -285,7 +285,7 @@ fn settings(options: &Options) -> Vec<(&'static str, Setting)> {
                 None => "Unspecified",
             }),
         ),
-        ("protocol", word(options.spoken.name())),
+        ("protocol", word(options.protocol.name())),
         ("out_file", text(&options.out_file)),
         ("tls", Setting::Flag(options.tls)),
         ("cert", text(&options.certificate)),

@@ -23,7 +23,7 @@ impl Options {
             value_size,
             value_classes,
             value_filler: (!self.random_data).then_some(FILLER),
-            expiry_s: match self.expiry_range.filter(|_| !self.spoken.is_resp()) {
+            expiry_s: match self.expiry_range.filter(|_| !self.protocol.is_resp()) {
                 Some(range) => whole_numbers(range),
                 None => Dist::Fixed(0.0),
             },

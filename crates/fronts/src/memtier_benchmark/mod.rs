@@ -22,8 +22,8 @@ use std::rc::Rc;
 
 use pummel_logic::plan::validate::{Field, Invalid, ValidPlan};
 use pummel_logic::plan::{
-    Arrivals, Backend, Changes, ChurningClients, ClientPolicy, Clock, Command, Depth, Engine, Group, Login,
-    Mix, Part, Phase, Plan, Protocol, Route, Spawns, Stop, TlsOptions, Work,
+    Arrivals, Changes, ChurningClients, ClientPolicy, Command, Depth, Engine, Group, Login, Mix, PARTS_MAX,
+    Part, Phase, Plan, Protocol, Route, Spawns, Stop, TlsOptions, Work,
 };
 use pummel_logic::protocol::{COMMANDS_MAX, Verb};
 use pummel_logic::secrets::Secret;
@@ -35,8 +35,9 @@ use self::figures::RunFigures;
 use self::options::{Given, Options, Requests, parse};
 pub use self::options::{NAME, Refusal};
 use crate::job::{FrontInputs, Job};
-use crate::outputs::{Outputs, ReportFormat, ResultPaths, file_of_part};
+use crate::outputs::{Outputs, ReportFormat};
 use crate::values::server_uri::address_and_facts;
+use crate::values::{named_backend, named_clock};
 
 /// Requests of each client where neither `-n` nor `--test-time` stands.
 const REQUESTS: u64 = 10_000;
@@ -46,6 +47,9 @@ const OFFSET_END: u64 = 1 << 29;
 
 /// Most intervals of the rate limit in a second: a connection gets its requests in as many portions.
 const PORTIONS: u32 = 50;
+
+/// Most runs of a command line, whose figures are kept until the last one.
+const RUNS_MAX: u32 = 1_000;
 
 /// What a command line asks for.
 #[derive(Debug)]
@@ -140,7 +144,11 @@ impl Options {
         let outputs = |number: u32| Outputs {
             quiet: true,
             format: ReportFormat::Text,
-            files: self.files_of_run(number),
+            files: if self.run_count > 1 {
+                self.files.of_part(&number.to_string())
+            } else {
+                self.files.clone()
+            },
             ..Outputs::default()
         };
         let password = self.password();
@@ -162,21 +170,14 @@ impl Options {
         Ok(MemtierCommand::Runs { runs: (1..=self.run_count).map(run).collect(), head, warnings })
     }
 
-    /// The files of a run's results: with its number before the ending, where there are several runs.
-    fn files_of_run(&self, number: u32) -> ResultPaths {
-        let mut files = ResultPaths::default();
-        for (form, path) in self.files.iter() {
-            let path = match self.run_count {
-                1 => path.to_path_buf(),
-                _ => file_of_part(path, &number.to_string()),
-            };
-            files.set(form.name, path);
-        }
-        files
-    }
-
     /// Refuses values that do not fit each other, in the original's order.
     fn check_values(&self) -> Result<(), Refusal> {
+        if self.run_count > RUNS_MAX {
+            return configuration(&format!(
+                "--run-count {}: expected at most {RUNS_MAX} runs",
+                self.run_count
+            ));
+        }
         if self.cluster && self.database > 0 {
             return configuration(
                 "database selection not supported in cluster mode. Redis Cluster only supports database 0.",
@@ -202,17 +203,17 @@ impl Options {
         if self.socket.is_some() && (self.server.is_some() || self.port.is_some()) {
             return configuration("UNIX domain socket and TCP cannot be used together.");
         }
-        if !self.commands.is_empty() && !self.spoken.is_resp() {
+        if !self.commands.is_empty() && !self.protocol.is_resp() {
             return configuration(
                 "arbitrary commands are only supported with Redis protocols (redis, resp2, resp3).",
             );
         }
         if let Some(credentials) = &self.credentials {
-            match self.spoken {
-                options::Spoken::Text => {
+            match self.protocol {
+                options::GivenProtocol::Text => {
                     return usage("authenticate can only be used with redis or memcache_binary.");
                 }
-                options::Spoken::Binary if !credentials.reveal().contains(':') => {
+                options::GivenProtocol::Binary if !credentials.reveal().contains(':') => {
                     return usage("binary_memcache credentials must be in the form of USER:PASSWORD.");
                 }
                 _ => {}
@@ -221,7 +222,7 @@ impl Options {
         if self.client_stats.is_some() && (!self.commands.is_empty() || self.multi_key_get > 1) {
             return configuration("--client-stats: expected SETs and GETs of one key each");
         }
-        if self.database > 0 && !self.spoken.is_resp() {
+        if self.database > 0 && !self.protocol.is_resp() {
             return usage("select-db can only be used with redis protocol.");
         }
         self.check_data()
@@ -233,7 +234,7 @@ impl Options {
             if u64::from(self.data_offset) + u64::from(longest) >= OFFSET_END {
                 return usage("data-offset too long");
             }
-            if self.expiry_range.is_some() || !self.spoken.is_resp() {
+            if self.expiry_range.is_some() || !self.protocol.is_resp() {
                 return usage(
                     "data-offset can only be used with redis protocol, and cannot be used with expiry",
                 );
@@ -286,7 +287,7 @@ impl Options {
         warnings: &mut String,
     ) -> Result<Option<String>, Refusal> {
         let Some(path) = &self.monitor_input else { return Ok(None) };
-        if !self.spoken.is_resp() {
+        if !self.protocol.is_resp() {
             return configuration(
                 "--monitor-input is only supported with Redis protocols (redis, resp2, resp3).",
             );
@@ -448,11 +449,11 @@ impl Options {
         };
         let plan = Plan {
             servers: vec![self.address()],
-            protocol: match self.spoken {
-                options::Spoken::Redis | options::Spoken::Resp2 => Protocol::Resp2,
-                options::Spoken::Resp3 => Protocol::Resp3,
-                options::Spoken::Text => Protocol::Text,
-                options::Spoken::Binary => Protocol::Binary,
+            protocol: match self.protocol {
+                options::GivenProtocol::Redis | options::GivenProtocol::Resp2 => Protocol::Resp2,
+                options::GivenProtocol::Resp3 => Protocol::Resp3,
+                options::GivenProtocol::Text => Protocol::Text,
+                options::GivenProtocol::Binary => Protocol::Binary,
             },
             seed: if self.randomize { inputs.seed } else { 0 },
             interval_ns: SECOND,
@@ -524,21 +525,16 @@ impl Options {
                 u64::from(number) * u64::from(self.step_duration_s) * SECOND,
             )
         };
-        let parts = (0..).take_while(|number| is_begun(number) && is_needed(number)).map(part).collect();
+        // One more than a plan may have is refused with it.
+        let steps = (0..).take_while(|number| is_begun(number) && is_needed(number)).take(PARTS_MAX + 1);
+        let parts = steps.map(part).collect();
         Changes { parts, ..Changes::default() }
     }
 
     fn engine(&self) -> Result<Engine, Refusal> {
-        let clock = match self.clock.as_deref().map(|name| Clock::from_name(name).ok_or(name)) {
-            Some(Err(name)) => return usage(&format!("--clock {name}: expected kernel or user")),
-            Some(Ok(clock)) => clock,
-            None => Clock::default(),
-        };
-        let backend = match self.backend.as_deref().map(|name| Backend::from_name(name).ok_or(name)) {
-            Some(Err(name)) => return usage(&format!("--backend {name}: expected auto, epoll or uring")),
-            Some(Ok(backend)) => backend,
-            None => Backend::Auto,
-        };
+        let wrong = |words: String| Refusal::Usage(format!("error: {words}"));
+        let clock = named_clock(self.clock.as_deref()).map_err(wrong)?;
+        let backend = named_backend(self.backend.as_deref()).map_err(wrong)?;
         let threads = u64::from(self.threads).min(self.all_clients()) as u32;
         Ok(Engine { threads, clock, backend, ..Engine::default() })
     }

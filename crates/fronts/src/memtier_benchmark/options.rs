@@ -141,7 +141,7 @@ const REFUSED: [(&str, &str); 13] = [
 
 /// The protocol of `-P`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spoken {
+pub enum GivenProtocol {
     /// `redis`: RESP2 without a greeting.
     Redis,
     /// `resp2`.
@@ -154,31 +154,31 @@ pub enum Spoken {
     Binary,
 }
 
-impl Spoken {
-    const NAMED: [(&str, Spoken); 5] = [
-        ("redis", Spoken::Redis),
-        ("resp2", Spoken::Resp2),
-        ("resp3", Spoken::Resp3),
-        ("memcache_text", Spoken::Text),
-        ("memcache_binary", Spoken::Binary),
+impl GivenProtocol {
+    const NAMED: [(&str, GivenProtocol); 5] = [
+        ("redis", GivenProtocol::Redis),
+        ("resp2", GivenProtocol::Resp2),
+        ("resp3", GivenProtocol::Resp3),
+        ("memcache_text", GivenProtocol::Text),
+        ("memcache_binary", GivenProtocol::Binary),
     ];
 
     /// The word of `-P`.
     pub fn name(self) -> &'static str {
-        let found = Spoken::NAMED.iter().find(|(_, spoken)| *spoken == self);
+        let found = GivenProtocol::NAMED.iter().find(|(_, protocol)| *protocol == self);
         found.map_or("redis", |(name, _)| name)
     }
 
     /// Whether it is that of Redis.
     pub fn is_resp(self) -> bool {
-        matches!(self, Spoken::Redis | Spoken::Resp2 | Spoken::Resp3)
+        matches!(self, GivenProtocol::Redis | GivenProtocol::Resp2 | GivenProtocol::Resp3)
     }
 }
 
 /// `-n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requests {
-    /// So many of each client.
+    /// Number of requests of each client.
     Each(u64),
     /// `allkeys`.
     AllKeys,
@@ -258,7 +258,7 @@ pub(super) struct Options {
     pub socket: Option<String>,
     /// `-4` and `-6`: the number of the last one.
     pub family: Option<char>,
-    pub spoken: Spoken,
+    pub protocol: GivenProtocol,
     pub tls: bool,
     pub certificate: Option<String>,
     pub private_key: Option<String>,
@@ -342,7 +342,7 @@ impl Default for Options {
             port: None,
             socket: None,
             family: None,
-            spoken: Spoken::Redis,
+            protocol: GivenProtocol::Redis,
             tls: false,
             certificate: None,
             private_key: None,
@@ -460,7 +460,7 @@ impl Options {
             "unix-socket" => self.socket = Some(value),
             "ipv4" => self.family = Some('4'),
             "ipv6" => self.family = Some('6'),
-            "protocol" => self.spoken = spoken(&value)?,
+            "protocol" => self.protocol = protocol(&value)?,
             "uri" => self.uri = Some(Secret::new(value)),
             "tls" => self.tls = true,
             "cert" => self.certificate = Some(value),
@@ -673,7 +673,7 @@ impl Options {
                 (self.reconnect_interval > 0, "cluster mode dose not support reconnect-interval option."),
                 (self.multi_key_get > 0, "cluster mode dose not support multi-key-get option."),
                 (self.wait_ratio != (0, 0), "cluster mode dose not support wait-ratio option."),
-                (!self.spoken.is_resp(), "cluster mode supported only in redis protocol."),
+                (!self.protocol.is_resp(), "cluster mode supported only in redis protocol."),
                 (self.socket.is_some(), "cluster mode dose not support unix-socket option."),
             ];
             if let Some((_, words)) = conflicts.iter().find(|(is_there, _)| *is_there) {
@@ -755,11 +755,11 @@ fn port(value: &str) -> Result<u16, Refusal> {
     }
 }
 
-fn spoken(value: &str) -> Result<Spoken, Refusal> {
-    let found = Spoken::NAMED.iter().find(|(name, _)| *name == value);
+fn protocol(value: &str) -> Result<GivenProtocol, Refusal> {
+    let found = GivenProtocol::NAMED.iter().find(|(name, _)| *name == value);
     found.map_or_else(
         || usage("supported protocols are 'memcache_text', 'memcache_binary', 'redis', 'resp2' and resp3'."),
-        |&(_, spoken)| Ok(spoken),
+        |&(_, protocol)| Ok(protocol),
     )
 }
 

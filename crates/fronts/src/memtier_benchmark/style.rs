@@ -284,7 +284,7 @@ impl Style for MemtierStyle<'_> {
         let measurement = ended.report.measurement;
         let is_begun = measurement.started_unix_ns > 0;
         if is_begun {
-            out.overwritten(self.progress(0, measurement.answered_ns));
+            out.overwritten(self.progress(0, measurement.measured_ns.max(measurement.answered_ns)));
             out.error("\n\n".to_owned());
         }
         let is_interrupted = measurement.status == Status::Interrupted;
@@ -292,7 +292,7 @@ impl Style for MemtierStyle<'_> {
             out.line(format_args!(
                 "[RUN #{}] Interrupted by user (Ctrl+C) after {:.1} secs, stopping threads...",
                 self.run.number,
-                seconds(measurement.answered_ns)
+                seconds(measurement.measured_ns)
             ));
         }
         let unopened = self.unopened(measurement).filter(|_| !is_interrupted);

@@ -1,9 +1,11 @@
 //! Command lines of memtier_benchmark, and what they mean.
 
+use pummel_logic::merge::Merge as _;
 use pummel_logic::plan::{KeyStyle, Plan, Popularity, Work};
 use pummel_logic::secrets::masked_words;
 use pummel_measure::counters::Bytes;
-use pummel_measure::recorder::Counts;
+use pummel_measure::measurement::Measurement;
+use pummel_measure::recorder::{Counts, Recorder};
 
 use super::*;
 use crate::getopt::Takes;
@@ -272,6 +274,33 @@ fn the_bytes_of_a_run_are_dealt_to_its_rows() {
     assert_eq!(run.display.dealt(&with_failures, Bytes { sent: 9, received: 9 }), [None; 3]);
     let several = run_of("--command PING --command TIME");
     assert_eq!(several.display.dealt(&counts(&[1, 1]), Bytes { sent: 9, received: 9 }), [None, None]);
+}
+
+#[test]
+fn a_server_that_stops_answering_does_not_raise_the_rate() {
+    let run = run_of("-c 1 -t 1 --test-time 4");
+    let plan = &run.job.plan;
+    let names = plan.groups.iter().map(|group| group.name.clone());
+    let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
+    let mut recorder = Recorder::new([Verb::Get].into_iter());
+    *recorder.counts(Verb::Get) = Counts { completed: 400, ..Counts::default() };
+    measurement.groups[0].ops.merge(recorder.ops());
+    (measurement.measured_ns, measurement.answered_ns) = (4 * SECOND, SECOND);
+    let figures = run.display.figures(&measurement, Vec::new());
+    assert_eq!((figures.rate(), figures.length_ms), (100.0, 4_000));
+    measurement.answered_ns = 5 * SECOND;
+    assert_eq!(
+        run.display.figures(&measurement, Vec::new()).rate(),
+        80.0,
+        "what was answered in the drain took longer"
+    );
+}
+
+#[test]
+fn a_number_of_runs_and_of_steps_has_a_limit() {
+    assert!(matches!(refusal_of("-x 4294967295"), Refusal::Configuration(_)));
+    let line = "-c 4000000 --clients-start 1 --clients-step 1 --step-duration 1 --test-time 4000000000 -t 1";
+    assert!(matches!(refusal_of(line), Refusal::Configuration(_)));
 }
 
 #[test]

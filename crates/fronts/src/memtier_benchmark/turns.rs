@@ -27,10 +27,10 @@ impl Options {
         // A plan has no command that is never asked.
         let set = if self.ratio.0 > 0 { self.set_verb(&mut commands) } else { Verb::Set };
         let get = if self.ratio.1 > 0 { self.get_verb(&mut commands) } else { Verb::Get };
-        let wait = (self.wait_ratio.1 > 0 && self.ratio.0 > 0 && self.spoken.is_resp()).then(|| {
+        let wait = (self.wait_ratio.1 > 0 && self.ratio.0 > 0 && self.protocol.is_resp()).then(|| {
             add(&mut commands, Command { name: "wait".to_owned(), ..Command::unnamed(&self.wait_template()) })
         });
-        if self.wait_ratio.1 > 0 && !self.spoken.is_resp() {
+        if self.wait_ratio.1 > 0 && !self.protocol.is_resp() {
             return configuration("WAIT command not implemented for memcache!");
         }
         let (sets, gets) = self.ratio;
@@ -82,7 +82,7 @@ impl Options {
 
     /// The operation that stores: a command of its own where values have an offset, or where RESP has an expiry for them.
     fn set_verb(&self, commands: &mut Vec<Command>) -> Verb {
-        let expiry = self.expiry_range.filter(|_| self.spoken.is_resp());
+        let expiry = self.expiry_range.filter(|_| self.protocol.is_resp());
         let template = match expiry {
             Some((least, most)) => format!("SETEX __key__ __int:{}-{most}__ __value__", least.max(1)),
             None if self.data_offset > 0 => format!("SETRANGE __key__ {} __value__", self.data_offset),

@@ -15,9 +15,9 @@ use std::cell::Cell;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, ValidPlan};
 use pummel_logic::plan::{
-    Arrivals, Backend, ChurningClients, ClientPolicy, Clock, ClusterOptions, Command, Data, Dataset,
-    DatasetOrder, Depth, Engine, Group, Login, Mix, Pause, Phase, Plan, Protocol, ReadFrom, Route, Spawns,
-    Stop, TlsOptions, Tracking, Work,
+    Arrivals, ChurningClients, ClientPolicy, ClusterOptions, Command, Data, Dataset, DatasetOrder, Depth,
+    Engine, Group, Login, Mix, Pause, Phase, Plan, Protocol, ReadFrom, Route, Spawns, Stop, TlsOptions,
+    Tracking, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::secrets::Secret;
@@ -25,10 +25,12 @@ use pummel_logic::time::{MILLISECOND, SECOND, from_seconds};
 
 pub use self::options::Refusal;
 use self::options::{Given, Options, parse};
-use self::suite::{Fillings, Program, Test, chosen, named};
+use self::suite::{Fillings, Program, Test, chosen};
 pub use self::suite::{NAME, VALKEY_NAME};
 use crate::job::{FrontInputs, Job};
-use crate::outputs::{Outputs, ReportFormat, ResultPaths, file_of_part};
+use crate::outputs::{Outputs, ReportFormat};
+use crate::user_commands::named;
+use crate::values::{named_backend, named_clock};
 
 /// Requests of a test where neither `-n` nor `--duration` stands.
 const REQUESTS: i64 = 100_000;
@@ -205,7 +207,8 @@ impl Options {
         let read = fillings.of_user(&words).map_err(Refusal::Words)?;
         let mut commands = Vec::with_capacity(read.len());
         for (count, command) in read {
-            commands.push((count, named(command, &commands)));
+            let named = named(command, commands.iter().map(|(_, other)| other));
+            commands.push((count, named));
         }
         Ok(Test { name: "command".to_owned(), title, payload_bytes: encoded_bytes(&words), commands })
     }
@@ -218,11 +221,7 @@ impl Options {
         is_one_of_several: bool,
         inputs: &FrontInputs,
     ) -> Result<BenchmarkRun, Refusal> {
-        let mut files = ResultPaths::default();
-        for (form, path) in self.files.iter() {
-            let path = if is_one_of_several { file_of_part(path, &test.name) } else { path.to_path_buf() };
-            files.set(form.name, path);
-        }
+        let files = if is_one_of_several { self.files.of_part(&test.name) } else { self.files.clone() };
         let display = Display {
             program,
             server: self.socket.clone().unwrap_or_else(|| format!("{}:{}", self.host, self.port)),
@@ -352,26 +351,13 @@ impl Options {
     }
 
     fn engine(&self) -> Result<Engine, Refusal> {
-        /// The value of an option, which is one of some words; the default where the option is not given.
-        fn named<T>(
-            option: &str,
-            typed: Option<&str>,
-            of: fn(&str) -> Option<T>,
-            known: &str,
-        ) -> Result<Option<T>, Refusal> {
-            let refused = |typed: &str| {
-                Refusal::Words(format!("{option}: expected {known}, not '{}'", typed.escape_debug()))
-            };
-            typed.map(|typed| of(typed).ok_or_else(|| refused(typed))).transpose()
-        }
-        let clock = named("--clock", self.clock.as_deref(), Clock::from_name, "kernel or user")?;
-        let backend =
-            named("--backend", self.backend.as_deref(), Backend::from_name, "auto, epoll or uring")?;
+        let clock = named_clock(self.clock.as_deref()).map_err(Refusal::Words)?;
+        let backend = named_backend(self.backend.as_deref()).map_err(Refusal::Words)?;
         Ok(Engine {
             // A thread without a client would do nothing.
             threads: (self.threads.max(1) as u32).min(self.clients as u32),
-            clock: clock.unwrap_or_default(),
-            backend: backend.unwrap_or(Backend::Auto),
+            clock,
+            backend,
             ..Engine::default()
         })
     }

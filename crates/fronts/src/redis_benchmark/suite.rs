@@ -1,7 +1,9 @@
 //! The tests of redis-benchmark: their names, titles and commands, and the templates of commands of the user.
 
-use pummel_logic::plan::{COMMAND_NAME_MAX_BYTES, Command};
+use pummel_logic::plan::Command;
 use pummel_logic::protocol::resp::template::{literal, quoted};
+
+use crate::user_commands::{before_place, named};
 
 /// The name of the front in results, metrics and subcommands.
 pub const NAME: &str = "redis-benchmark";
@@ -160,11 +162,7 @@ impl Fillings {
                 rest = &rest[first.len_utf8()..];
                 continue;
             };
-            let before = literal(&std::mem::take(&mut fixed));
-            if literal(&format!("{before}__")) != format!("{before}__") {
-                return None;
-            }
-            text.extend([before, place]);
+            text.extend([before_place(&std::mem::take(&mut fixed))?, place]);
             rest = behind;
         }
         text.push_str(&literal(&fixed));
@@ -272,28 +270,13 @@ pub(super) fn chosen(
     let test = |row: &Row| Test {
         name: row.names[0].to_owned(),
         title: row.title.to_owned(),
-        commands: vec![(1, named(fillings.of_row(row), &[]))],
+        commands: vec![(1, named(fillings.of_row(row), std::iter::empty()))],
         payload_bytes: size,
     };
     let tests = SUITE.iter().filter(|row| is_chosen(row)).map(test).collect();
     let is_known = |name: &str| SUITE.iter().any(|row| row.names.contains(&name));
     let unknown = asked.unwrap_or_default().into_iter().filter(|name| !is_known(name)).map(str::to_owned);
     (tests, unknown.collect())
-}
-
-/// The command with a name that no operation has, and none of these commands.
-pub(super) fn named(command: Command, others: &[(u32, Command)]) -> Command {
-    let begins = command.name.starts_with(|letter: char| letter.is_ascii_lowercase());
-    let stem = if begins && !command.is_taken() {
-        command.name.clone()
-    } else {
-        format!("command-{}", command.name)
-    };
-    let stem: String = stem.chars().take(COMMAND_NAME_MAX_BYTES - 4).collect();
-    let numbered = |number: usize| if number == 1 { stem.clone() } else { format!("{stem}-{number}") };
-    let is_free = |name: &String| others.iter().all(|(_, other)| other.name != *name);
-    let name = (1..).map(numbered).find(is_free).unwrap_or_default();
-    Command { name, ..command }
 }
 
 /// The value of `-d` bytes: the bytes of the original, from its generator of constant multiplier and increment.
@@ -378,14 +361,5 @@ mod tests {
             )
         );
         assert_eq!(titles(Some("ping"), Program::Redis).0, ["PING_INLINE", "PING_MBULK"]);
-    }
-
-    #[test]
-    fn commands_have_names_of_their_own() {
-        let name = |text: &str, others: &[(u32, Command)]| named(Command::unnamed(text), others).name;
-        assert_eq!(name("LPUSH a b", &[]), "lpush");
-        assert_eq!(name("SET a b", &[]), "command-set");
-        assert_eq!(name("1x", &[]), "command-1x");
-        assert_eq!(name("LPUSH a", &[(1, Command::unnamed("lpush b"))]), "lpush-2");
     }
 }

@@ -21,7 +21,7 @@ use pummel_fronts::fleet::Fleet;
 use pummel_fronts::job::{Job, UsageError};
 use pummel_fronts::native::FRONT;
 use pummel_fronts::outputs::ReportFormat;
-use pummel_fronts::outputs::files_of;
+use pummel_fronts::outputs::{files_of, taken};
 use pummel_fronts::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use pummel_logic::arrival::steered_plan;
 use pummel_logic::plan::validate::ValidPlan;
@@ -208,6 +208,15 @@ impl<'a> Driver<'a> {
         if let Some((form, file, accepted)) = conflict {
             fail(format!("invalid value '{}' for '{}': {accepted}", file.display(), form.flag()));
             return Err(style.usage_status());
+        }
+        let own = &extras.files.own;
+        for (index, (flag, path)) in own.iter().enumerate() {
+            let results = job.outputs.files.iter().map(|(form, path)| (form.flag(), path));
+            let earlier = own[..index].iter().map(|(flag, path)| ((*flag).to_owned(), path.as_path()));
+            if let Some(accepted) = taken(path, results.chain(earlier), &files_of(&job.plan), PATHS) {
+                fail(format!("invalid value '{}' for '{flag}': {accepted}", path.display()));
+                return Err(style.usage_status());
+            }
         }
         let unwritten = |error: io::Error| fail(error.to_string());
         let files = ResultFiles::prepare(&job.outputs.files, &job.plan).map_err(unwritten)?;

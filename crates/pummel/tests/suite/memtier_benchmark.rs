@@ -412,6 +412,10 @@ fn each_end_has_the_status_of_the_original() {
     assert_eq!(login.status.code(), Some(1));
     assert!(errors(&login).contains("error: authentication failed [WRONGPASS"), "{login:?}");
 
+    let same = ["-S", &socket, "-n", "5", "--json", "r.json", "--json-out-file", "./r.json"];
+    let twice = run(&same);
+    assert_eq!(twice.status.code(), Some(1));
+    assert!(errors(&twice).contains("--json already writes to this one"), "{twice:?}");
     let unwritable = run(&["-S", &socket, "-n", "5", "--json-out-file", "no/such/directory/m.json"]);
     assert_eq!(unwritable.status.code(), Some(1));
     assert!(errors(&unwritable).contains("no/such/directory/m.json"), "{unwritable:?}");
