@@ -72,6 +72,28 @@ fn only_rewrites(mix: &Mix) -> bool {
         && mix.ops.iter().all(|(verb, _)| verbs.contains(verb))
 }
 
+/// Whether a plan means its reads to find their keys: it reads records, and nothing in it takes records away, lets them expire or asks for
+/// keys that are no records. Of commands of the user, traces, recordings and windows it is not known.
+pub fn means_hits(plan: &Plan) -> bool {
+    let keeps = |mix: &Mix| {
+        let is_plain = mix.churn.is_none() && mix.read_through_ns.is_none() && !mix.inserts;
+        let takes_away = |verb: Verb| verb == Verb::Delete || verb.is_command();
+        is_plain && !mix.reads_unstored() && mix.meta.is_nothing() && !mix.any_op(takes_away)
+    };
+    let is_kept = |phase: &Phase| match &phase.work {
+        Work::Mix(mix) => keeps(mix) && plan.changes.parts.iter().all(|part| keeps(&part.mix(mix))),
+        Work::Load(_) | Work::Pause(_) | Work::Audit(_) => true,
+        Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Delete(_) => false,
+    };
+    let reads = |(number, mix): (usize, &Mix)| plan.phases[number].recorded && mix.any_op(Verb::reads);
+    plan.mixes().any(reads)
+        && plan.phases.iter().all(is_kept)
+        && plan.data.expiry_s.support() == (0.0, 0.0)
+        && plan.sequence().is_none()
+        && !plan.changes.events.iter().any(makes_misses)
+        && !plan.adaptive.first_eviction
+}
+
 /// Whether an event takes records away, or makes a key popular under which nothing is stored.
 fn makes_misses(event: &Event) -> bool {
     match &event.what {
@@ -156,6 +178,35 @@ mod tests {
         let work = Work::Load(Load::default());
         loaded.phases.insert(0, Phase { work, recorded: false, ..loaded.phases[0].clone() });
         assert!(!begins_without_load(&loaded));
+    }
+
+    #[test]
+    fn a_plan_means_hits_where_nothing_in_it_makes_misses() {
+        let mix = |change: fn(&mut Mix)| {
+            let mut mix = Mix::of(&[(Verb::Get, 0.9), (Verb::Set, 0.1)]);
+            change(&mut mix);
+            let plan = unloaded(&[]);
+            let phases = vec![Phase { work: Work::Mix(mix), ..plan.phases[0].clone() }];
+            Plan { phases, ..plan }
+        };
+        let plain = mix(|_| {});
+        assert!(means_hits(&plain), "whether it loads or not");
+        for change in [
+            (|mix| mix.absent = 0.1) as fn(&mut Mix),
+            |mix| mix.fresh = 0.1,
+            |mix| mix.read_through_ns = Some(0),
+            |mix| mix.inserts = true,
+            |mix| mix.ops.push((Verb::Delete, 0.1)),
+            |mix| mix.ops.push((Verb::Command3, 0.1)),
+            |mix| mix.ops.retain(|(verb, _)| *verb == Verb::Set),
+        ] {
+            assert!(!means_hits(&mix(change)));
+        }
+        let mut expiring = plain.clone();
+        expiring.data.expiry_s = Dist::Fixed(10.0);
+        let mut evicting = plain;
+        evicting.adaptive.first_eviction = true;
+        assert!(!means_hits(&expiring) && !means_hits(&evicting));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::build_info::LONG_VERSION;
 use crate::commands::ab::AbArgs;
 #[cfg(feature = "agents")]
 use crate::commands::agent::AgentArgs;
+use crate::commands::audit::AuditArgs;
 use crate::commands::calibrate::CalibrateArgs;
 use crate::commands::compare::CompareArgs;
 use crate::commands::curve::CurveArgs;
@@ -64,6 +65,8 @@ pub enum Command {
     Ab(Box<AbArgs>),
     /// Compare stored results: what differs, and whether that is more than chance
     Compare(CompareArgs),
+    /// Audit stored results: whether each measures what its name says
+    Audit(AuditArgs),
     /// Measure at rates chosen where the curve of the 99th percentile bends
     Curve(Box<CurveArgs>),
     /// Measure what pummel itself adds to the times on this machine (one to two minutes)

@@ -13,6 +13,7 @@ use pummel_tool::cli::{self, Command, parse};
 use pummel_tool::commands::ab::ab;
 #[cfg(feature = "agents")]
 use pummel_tool::commands::agent::agent;
+use pummel_tool::commands::audit::audit;
 use pummel_tool::commands::calibrate::calibrate;
 use pummel_tool::commands::compare::compare;
 use pummel_tool::commands::compatible;
@@ -68,6 +69,7 @@ fn follow(command: Command, inputs: &FrontInputs) -> Exit {
         Command::Scan(args) => scan(&args, inputs),
         Command::Ab(args) => ab(&args, inputs),
         Command::Compare(args) => compare(&args),
+        Command::Audit(args) => audit(&args),
         Command::Curve(args) => curve(&args, inputs),
         Command::Calibrate(args) => calibrate(&args, inputs),
         Command::Serve(args) => serve_until_told(*args, inputs),

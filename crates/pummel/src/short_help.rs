@@ -78,6 +78,7 @@ const SHORT_HELPS: &[ShortHelp] = &[
         &["sides", "metric", "worse", "within", "accept_order", "output", "json"],
         "pummel compare before.json after.json",
     ),
+    ("audit", &["files", "format", "json", "quiet"], "pummel audit result.json"),
     ("merge", &["files", "output", "as_runs"], "pummel merge here.json there.json -o all.json"),
     (
         "explain",

@@ -26,6 +26,7 @@ pub mod curve;
 pub mod document;
 mod escaped;
 mod failed_keys;
+pub mod findings;
 pub mod forms;
 pub mod hdr;
 pub mod hgrm;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::comparison::{Comparison, Comparisons};
 use crate::document::{CurveDocument, Document, Named};
+use crate::findings::AuditDocument;
 use crate::repetition::Repetition;
 use crate::run_figures::Figures;
 
@@ -19,18 +20,20 @@ const PLAN: &str = "What pummel explain --plan writes, what pummel run --plan re
                     it. Fields that are left out have their defaults; a field that pummel does not know is refused.";
 
 /// The schemas of results and of plans by their names.
-pub fn schemas() -> [(&'static str, Value); 5] {
+pub fn schemas() -> [(&'static str, Value); 6] {
     let written = |what: &str| format!("{what}; {READERS}");
     let result = written("What run, load and merge write");
     let curve = written("What search, scan and curve write");
     let repeat = written("What run --repeat and merge --as-runs write");
     let comparison = written("What ab and compare write");
+    let audit = written("What audit writes");
     let several = "Comparison of two sides, or of several with the first";
     [
         ("result", of::<Document>(Contract::Serialize, "result", "Result of a run", &result)),
         ("curve", of::<CurveDocument>(Contract::Serialize, "curve", "Result of a series", &curve)),
         ("repeat", of::<Repetition>(Contract::Serialize, "repeat", "Result of repeated runs", &repeat)),
         ("comparison", of::<PairOrSeveral>(Contract::Serialize, "comparison", several, &comparison)),
+        ("audit", of::<AuditDocument>(Contract::Serialize, "audit", "Findings of results", &audit)),
         ("plan", of::<Plan>(Contract::Deserialize, "plan", "Plan of a pummel run", PLAN)),
     ]
 }

@@ -37,6 +37,7 @@ const READERS: [(&str, &[&str]); 4] = [
             "compare BASE FILE -o OUT",
             "compare FILE BASE --json OUT --worse p99:5%",
             "compare FILE",
+            "audit BASE FILE --json OUT",
             "merge BASE FILE -o OUT",
             "merge BASE FILE --as-runs -o OUT",
         ],

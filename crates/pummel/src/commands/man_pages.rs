@@ -279,6 +279,7 @@ mod tests {
             "pummel show --op get",
             "pummel report",
             "pummel compare a.json",
+            "pummel audit",
             "pummel merge",
             "pummel table",
             "pummel fit",

@@ -5,6 +5,7 @@ pub mod ab;
 pub mod agent;
 #[cfg(feature = "agents")]
 pub mod agent_cert;
+pub mod audit;
 pub mod calibrate;
 pub mod compare;
 pub mod compatible;

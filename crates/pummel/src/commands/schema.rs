@@ -30,6 +30,8 @@ pub enum SchemaName {
     /// What --json of ab and compare writes
     #[value(aliases = ["ab", "compare"])]
     Comparison,
+    /// What --json of `pummel audit` writes
+    Audit,
     /// What `pummel explain --format json` prints and `pummel run --plan` reads
     Plan,
 }
@@ -42,6 +44,7 @@ impl SchemaName {
             SchemaName::Curve => include_str!("../../../../docs/curve.schema.json"),
             SchemaName::Repeat => include_str!("../../../../docs/repeat.schema.json"),
             SchemaName::Comparison => include_str!("../../../../docs/comparison.schema.json"),
+            SchemaName::Audit => include_str!("../../../../docs/audit.schema.json"),
             SchemaName::Plan => include_str!("../../../../docs/plan.schema.json"),
         }
     }

@@ -343,6 +343,10 @@ fn an_output_in_the_place_of_what_is_read_is_refused_and_nothing_is_changed() {
             "'--json': expected a separate file: it is read as a result of B",
         ),
         (
+            "audit @t.csv @r.json --json @r.json",
+            "'--json': expected a separate file: it is read as one of the results",
+        ),
+        (
             "merge --as-runs @r.json @t.csv -o @r.json",
             "'--output': expected a separate file: it is read as one of the",
         ),

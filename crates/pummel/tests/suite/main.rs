@@ -7,6 +7,7 @@ mod agents_guard;
 mod agents_misuse;
 mod agents_net;
 mod agents_other_builds;
+mod audit;
 mod calibrate;
 mod certainty;
 mod changing_load;

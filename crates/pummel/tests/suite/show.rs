@@ -148,7 +148,7 @@ fn results_of_the_first_layout_are_shown_and_drawn() {
 #[test]
 fn schemas_are_printed() {
     let mut printed = std::collections::BTreeSet::new();
-    for name in ["result", "curve", "repeat", "comparison", "plan"] {
+    for name in ["result", "curve", "repeat", "comparison", "audit", "plan"] {
         let text = shown(&["schema", name], b"");
         let schema: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");

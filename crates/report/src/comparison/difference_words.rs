@@ -21,7 +21,7 @@ pub struct DifferenceWords {
 }
 
 /// The differences between two sides with these plans, in words, each option once, in the order of the Plan.
-pub(super) fn words_of_all(differences: &[Difference], plans: [&Plan; 2]) -> Vec<DifferenceWords> {
+pub(crate) fn words_of_all(differences: &[Difference], plans: [&Plan; 2]) -> Vec<DifferenceWords> {
     let plans = plans.map(plan_value);
     let mut all: Vec<DifferenceWords> = Vec::new();
     for words in differences.iter().flat_map(|difference| words_of(difference, &plans)) {

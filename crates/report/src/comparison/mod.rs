@@ -16,9 +16,11 @@ pub use crate::json::render as json;
 
 pub use self::claim::{Claim, ClaimKind, ClaimResult, Outcome};
 pub use self::csv::csv;
+pub(crate) use self::difference_words::words_of_all;
 pub use self::difference_words::{DifferenceWords, load_difference};
 pub use self::doubt::{Doubt, RunsOfSide};
 pub use self::order::Order;
 pub use self::result::{Comparison, Comparisons, PairCommand, Question, Row, Word, json_of_all};
+pub(crate) use self::side::differences;
 pub use self::side::{Difference, SIDE_NAMES, ServerSoftware, Side, SideNames, SideSource};
 pub use self::stored::{NotASide, StoredFile, side_of, sides_of};

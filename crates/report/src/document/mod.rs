@@ -16,7 +16,7 @@ mod evidence;
 mod failures;
 mod figures;
 pub(crate) mod judgement;
-mod known;
+pub(crate) mod known;
 mod limit_line;
 mod lines;
 pub(crate) mod merged;

@@ -357,6 +357,7 @@ fn every_field_of_every_result_is_explained() {
         ("curve", include_str!("../../../../docs/curve.schema.json")),
         ("repeat", include_str!("../../../../docs/repeat.schema.json")),
         ("comparison", include_str!("../../../../docs/comparison.schema.json")),
+        ("audit", include_str!("../../../../docs/audit.schema.json")),
     ] {
         let schema: Value = serde_json::from_str(text).unwrap();
         let names = names_of(&schema, &schema);

@@ -3,6 +3,7 @@
 pub mod baseline;
 pub mod commands;
 pub mod fail_on;
+pub mod findings;
 pub mod intervals;
 pub mod limit;
 pub mod observations;

@@ -348,7 +348,7 @@ impl<'a> Scene<'a> {
 
     /// Makes the stored results that a command reads and no command of the page has written.
     fn make_results(&mut self, words: &[String]) -> Result<(), String> {
-        if !matches!(words.first().map(String::as_str), Some("show" | "report" | "compare")) {
+        if !matches!(words.first().map(String::as_str), Some("show" | "report" | "compare" | "audit")) {
             return Ok(());
         }
         let is_result = |name: &&str| [".json", ".html", ".json.gz"].iter().any(|end| name.ends_with(end));
@@ -454,6 +454,8 @@ fn allowed(words: &[String]) -> &'static [i32] {
     match words.first().map(String::as_str) {
         Some("ab" | "compare") if has(&["--worse", "--within"]) => &[0, 1, 3],
         Some("search") => &[0, 1, 3],
+        // Something is found of so short runs.
+        Some("audit") => &[0, 3],
         // A hundred rows are too few for a profile to come near.
         Some("fit") if has(&["--check"]) => &[0, 3],
         _ if has(&["--goal", "--until"]) => &[0, 3],
