@@ -320,7 +320,7 @@ fn a_list_that_differs_in_many_places_is_kept_in_part_and_hides_no_other_differe
         side.plan.servers = (0..100).map(|host| format!("{letter}{host}:1")).collect();
     }
     sides[1].plan.timeout_ns += 1;
-    let found = side::differences(&sides);
+    let found = differences(&sides);
     let of = |name: &str| found.iter().filter(|difference| difference.name.starts_with(name)).count();
     assert_eq!((of("plan.servers."), of("plan.timeout_ns")), (40, 1), "{found:?}");
 }

@@ -5,12 +5,16 @@ use pummel_logic::plan::Popularity;
 /// Ranks of Zipf's law that are added one by one.
 const RANKS_ALONE: u64 = 1_000;
 
+/// Most records of which a share is computed.
+const RECORDS_MAX: u64 = 1 << 40;
+
 /// Growth of the stretches of ranks behind those, whose ranks are taken for equally popular.
 const STRETCH: f64 = 1.02;
 
 /// The expected share of `records` records that this many draws ask for, from 0 to 1; `None` for a popularity of which it is not computed.
 pub(super) fn asked_share(popularity: &Popularity, records: u64, draws: u64) -> Option<f64> {
-    if records == 0 {
+    // A plan has no more; beyond them, numbers of records are not told apart.
+    if records == 0 || records > RECORDS_MAX {
         return None;
     }
     let (all, draws) = (records as f64, draws as f64);

@@ -113,7 +113,7 @@ pub enum Fact {
         /// Requests that were answered.
         answered: u64,
     },
-    /// A part of the records was never asked for.
+    /// A part of the records was not asked for while the run was measured.
     RecordsNotAsked {
         /// Expected share of the records that were asked for, from 0 to 1.
         share: f64,
@@ -130,7 +130,7 @@ pub enum Fact {
     OneConnection,
     /// One thread of the server answered all requests.
     OneServingThread,
-    /// All records together fit in the cache of a CPU.
+    /// All records together are so small that they may stay in the cache of a CPU.
     SmallData {
         /// Bytes of all keys and values, on average.
         bytes: u64,

@@ -194,7 +194,8 @@ fn goal(run: &Examined<'_>, aim: &Aim) -> Option<Fact> {
         return Some(Fact::OnlyLowerBound { quantile, above_us });
     }
     let is_short = || why_no_intervals(run) == Some(NoIntervals::Short);
-    let Some([low_us, high_us]) = ends.map(|ends| ends.map(|end| end.filter(|us| us.is_finite()))) else {
+    let ends = ends.map(|ends| ends.map(|end| end.filter(|us| us.is_finite())));
+    let Some([low_us, high_us]) = ends.filter(|ends| ends.iter().any(Option::is_some)) else {
         let fact = Fact::NoInterval { quantile, is_goal: true, has_low_end: false };
         return is_short().then_some(fact);
     };

@@ -10,13 +10,16 @@ use pummel_measure::measurement::{Keep, Status};
 use pummel_measure::outcome::RunOutcome;
 
 use super::*;
-use crate::comparison::{ServerSoftware, SideSource};
+use crate::comparison::{
+    Comparison, PairCommand, Question, ServerSoftware, Side, SideNames, SideSource, json_of_all,
+};
 use crate::document::{
-    Document, EvidenceResult, GoalOutcome, NoIntervals, ObservationResult, ReadingResult, ReliableFigures,
-    ServerResult, TimeFigures, TrustResult, VerdictResult,
+    CurveDocument, CurveRun, Document, EvidenceResult, GoalOutcome, NoIntervals, ObservationResult,
+    ReadingResult, ReliableFigures, ServerResult, TimeFigures, TrustResult, VerdictResult,
 };
 use crate::example::Run;
 use crate::json::render;
+use crate::repetition::Repetition;
 use crate::run_figures::RunFigures;
 use crate::run_figures::tests::run_at;
 use crate::screen::{Paper, draw};
@@ -478,7 +481,7 @@ fn a_result_without_a_run_is_a_finding() {
 #[test]
 fn an_old_result_that_lacks_nearly_everything_says_nothing_of_what_it_lacks() {
     let plan = serde_json::to_value(Run::new(Keep::Figures).plan).expect("a plan");
-    let old = serde_json::json!({"schema": 1, "status": "complete", "plan": plan});
+    let old = serde_json::json!({"schema": 1, "status": "complete", "clock": "kernel", "plan": plan});
     let bytes = serde_json::to_vec(&old).expect("JSON");
     let Ok(ResultDocument::Run(run)) = stored::read(&bytes) else { panic!("a result of a run") };
     let told = sentences(&findings(&[Examined::of_run("old", &run)], false));
@@ -539,7 +542,46 @@ fn wild_values_lead_to_no_panic_and_no_number_that_is_none() {
 fn results_of_every_command_are_examined() {
     let single = Run::new(Keep::Figures).with_windows().document(render);
     let one = stored::read(&single).expect("a result");
-    assert_eq!(examined("a", &one).len(), 1);
+    assert_eq!(names_of(&one), ["a"]);
+    let plan = clean().plan;
+    let mut repeated = Repetition::new(&plan, Vec::new(), 3, Some(false));
+    repeated.extend([run_at(1.0, 1.0), run_at(2.0, 1.1)], SideSource::default());
+    repeated.end(Some("the server went away".to_owned()), false);
+    let repeated = ResultDocument::Repeated(Box::new(repeated));
+    assert_eq!(names_of(&repeated), ["a", "a"]);
+    let told = sentences(&findings(&examined("a", &repeated), false));
+    assert_eq!(told, ["! not complete: the server went away"], "once");
+    let side = || Side::new(String::new(), &plan, SideSource::default(), vec![run_at(1.0, 1.0)]);
+    let pair = |names: [&'static str; 2]| {
+        let question = Question { names: SideNames(names), ..Question::default() };
+        Comparison::of_pairs(PairCommand::Ab, [side(), side()], &question)
+    };
+    assert_eq!(names_of(&ResultDocument::Pair(Box::new(pair(["A", "B"])))), ["a: A", "a: B"]);
+    let several = stored::read(&json_of_all(&[pair(["A", "B"]), pair(["A", "C"])])).expect("a result");
+    assert_eq!(names_of(&several), ["a: A", "a: B", "a: C"]);
+    let run = |role: &str, requests| CurveRun {
+        role: role.to_owned(),
+        requests,
+        trust: true,
+        outcome: RunOutcome::Overloaded,
+        ..CurveRun::default()
+    };
+    let runs = vec![run("scan", 100), run("scan", 0), run("overload", 9), run("after", 9)];
+    let series = CurveDocument { runs, ..CurveDocument::new("scan", &plan, Vec::new()) };
+    let series = ResultDocument::Series(Box::new(series));
+    assert_eq!(names_of(&series), ["a"], "an overload, and a run without requests, are left out");
+    let told = sentences(&findings(&examined("a", &series), false));
+    assert_eq!(told.iter().filter(|says| says.starts_with('!')).count(), 1, "{told:?}");
+    assert!(told[0].starts_with("! about 18 % of 500 records"), "{told:?}");
+}
+
+/// The names of the runs of a result that is called `a`.
+fn names_of(result: &ResultDocument) -> Vec<String> {
+    examined("a", result).into_iter().map(|run| run.name).collect()
+}
+
+#[test]
+fn each_result_has_a_name_of_its_own() {
     let files = ["x/a.json", "y/a.json.gz", "b.html", "b.html"].map(str::to_owned);
     let names: Vec<String> = named(&files).into_iter().map(|result| result.name).collect();
     assert_eq!(names, ["x/a.json", "y/a.json.gz", "b.html", "b.html (2)"]);

@@ -49,7 +49,7 @@ fn differing_group(group: &[&&Examined<'_>]) -> Option<(Grade, Fact)> {
             }
         }
     }
-    (!differ.is_empty()).then(|| (Grade::Finding, Fact::ResultsDiffer { results, differ }))
+    (!differ.is_empty()).then_some((Grade::Finding, Fact::ResultsDiffer { results, differ }))
 }
 
 /// What two results differ in that decides what they measure, and that their names do not say.
