@@ -2,13 +2,15 @@
 
 use pummel_measure::measurement::{Keep, Status};
 
+use crate::comparison::suite_tests::{in_any_order, suites};
 use crate::document::{Document, EventResult, PhaseResult};
 use crate::example::Run;
 use crate::page::PageOptions;
 use crate::screen::Paper;
+use crate::stored::ResultDocument;
 use crate::text::Detail;
 use crate::visible::is_hidden;
-use crate::{csv, junit, markdown, page, text};
+use crate::{csv, junit, layouts, markdown, page, text};
 
 /// Names that mean something to a terminal, a browser, a spreadsheet, Markdown, XML, or the direction of a line.
 const NAMES: [&str; 7] = [
@@ -82,4 +84,31 @@ fn a_row_of_markdown_has_as_many_cells_whatever_a_name_holds() {
     let hostile = summary("a|b\n# c");
     assert_eq!(cells(&hostile, "a\\|b \\# c |"), cells(&hostile, "| set |"));
     assert!(!hostile.contains("\n# c"), "{hostile}");
+}
+
+#[test]
+fn no_layout_of_two_suites_lets_the_name_of_a_run_do_anything() {
+    for name in NAMES {
+        let mut compared = suites(6, &[1.0, 1.4], &in_any_order());
+        compared.labels = [name.to_owned(), name.to_owned()];
+        compared.only = [vec![name.to_owned()], vec![name.to_owned()]];
+        compared.pairs.iter_mut().for_each(|pair| pair.name = name.to_owned());
+        let result = ResultDocument::Suites(Box::new(compared));
+        let layouts = [
+            ("csv", layouts::csv_of(&result).expect("it has one")),
+            ("markdown", layouts::markdown_of(&result)),
+            ("page", layouts::new_page_of(&result)),
+            ("text", layouts::text_of(&result, Detail::Everything, Paper::default()).into_bytes()),
+            ("line", layouts::text_of(&result, Detail::Line, Paper::default()).into_bytes()),
+        ];
+        for (layout, bytes) in layouts {
+            let shown = String::from_utf8(bytes).expect("UTF-8");
+            let is_bad =
+                |letter: char| is_hidden(letter) && !matches!(letter, '\n' | '\u{2068}' | '\u{2069}');
+            assert!(!shown.contains(is_bad), "{layout} of {name:?}: {shown}");
+            let has_tag = ["<script>alert", "<x y=", "--><!--"].iter().any(|tag| shown.contains(tag));
+            assert!(!["markdown", "page"].contains(&layout) || !has_tag, "{layout} of {name:?}: {shown}");
+            assert!(layout != "csv" || !shown.contains("\n=cmd()"), "{shown}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::stored::ResultDocument;
 use crate::text::{self, Detail};
 use crate::view::run::Wanted;
 use crate::view::series::SeriesHeadline;
-use crate::view::{pair, repeated};
+use crate::view::{pair, repeated, suites};
 use crate::{comparison, csv, curve, json, markdown, repetition};
 
 /// The text of the result, with a line end after each line.
@@ -19,6 +19,7 @@ pub fn text_of(result: &ResultDocument, detail: Detail, paper: Paper) -> String 
         ResultDocument::Repeated(runs) => text::repetition(runs, detail, paper),
         ResultDocument::Pair(pair) => text::comparison(from_ref(pair), detail, paper),
         ResultDocument::Comparison(all) => text::comparison(&all.comparisons, detail, paper),
+        ResultDocument::Suites(both) => text::suites(both, detail, paper),
     }
 }
 
@@ -30,10 +31,11 @@ pub fn markdown_of(result: &ResultDocument) -> Vec<u8> {
         ResultDocument::Repeated(runs) => markdown::render(&repeated::view(runs, Wanted::Screen)),
         ResultDocument::Pair(pair) => markdown::render(&pair::view(from_ref(pair), Wanted::Screen)),
         ResultDocument::Comparison(all) => markdown::render(&pair::view(&all.comparisons, Wanted::Screen)),
+        ResultDocument::Suites(both) => markdown::render(&suites::view(both, Wanted::Screen)),
     }
 }
 
-/// The intervals of a run, or the runs of a result of several; `None` for more than two sides.
+/// The intervals of a run, the runs of a result of several, or the figures of two suites; `None` for more than two sides.
 pub fn csv_of(result: &ResultDocument) -> Option<Vec<u8>> {
     match result {
         ResultDocument::Run(run) => Some(csv::render(run)),
@@ -41,6 +43,7 @@ pub fn csv_of(result: &ResultDocument) -> Option<Vec<u8>> {
         ResultDocument::Repeated(runs) => Some(repetition::csv(runs)),
         ResultDocument::Pair(pair) => Some(comparison::csv(pair)),
         ResultDocument::Comparison(_) => None,
+        ResultDocument::Suites(both) => Some(both.csv()),
     }
 }
 
@@ -52,6 +55,7 @@ pub fn json_of(result: &ResultDocument) -> Vec<u8> {
         ResultDocument::Repeated(runs) => json::render(runs),
         ResultDocument::Pair(pair) => json::render(pair),
         ResultDocument::Comparison(all) => json::render(all),
+        ResultDocument::Suites(both) => json::render(both),
     }
 }
 
@@ -63,6 +67,7 @@ pub fn status_of(result: &ResultDocument) -> Option<u8> {
         ResultDocument::Repeated(runs) => Some(repeated::headline(runs).status),
         ResultDocument::Pair(pair) => Some(pair::Headline::of(from_ref(pair)).status),
         ResultDocument::Comparison(all) => Some(pair::Headline::of(&all.comparisons).status),
+        ResultDocument::Suites(both) => Some(suites::headline(both).status),
     }
 }
 
@@ -84,5 +89,6 @@ pub fn page_of(result: &ResultDocument, json: &[u8], options: &PageOptions) -> V
             let sides = ComparedSides { comparisons: &all.comparisons, documents: &[] };
             page::of_comparison(&sides, options)
         }
+        ResultDocument::Suites(both) => page::of_suites(both, options),
     }
 }

@@ -5,7 +5,7 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
-use crate::comparison::{Comparison, Comparisons};
+use crate::comparison::{Comparison, Comparisons, SuitesComparison};
 use crate::document::{CurveDocument, Document, Named};
 use crate::findings::AuditDocument;
 use crate::repetition::Repetition;
@@ -27,12 +27,12 @@ pub fn schemas() -> [(&'static str, Value); 6] {
     let repeat = written("What run --repeat and merge --as-runs write");
     let comparison = written("What ab and compare write");
     let audit = written("What audit writes");
-    let several = "Comparison of two sides, or of several with the first";
+    let several = "Comparison of two sides, of several with the first, or of two suites";
     [
         ("result", of::<Document>(Contract::Serialize, "result", "Result of a run", &result)),
         ("curve", of::<CurveDocument>(Contract::Serialize, "curve", "Result of a series", &curve)),
         ("repeat", of::<Repetition>(Contract::Serialize, "repeat", "Result of repeated runs", &repeat)),
-        ("comparison", of::<PairOrSeveral>(Contract::Serialize, "comparison", several, &comparison)),
+        ("comparison", of::<AnyComparison>(Contract::Serialize, "comparison", several, &comparison)),
         ("audit", of::<AuditDocument>(Contract::Serialize, "audit", "Findings of results", &audit)),
         ("plan", of::<Plan>(Contract::Deserialize, "plan", "Plan of a pummel run", PLAN)),
     ]
@@ -42,9 +42,10 @@ pub fn schemas() -> [(&'static str, Value); 6] {
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "only its schema is made")]
-enum PairOrSeveral {
+enum AnyComparison {
     Pair(Box<Comparison>),
     Several(Box<Comparisons>),
+    Suites(Box<SuitesComparison>),
 }
 
 fn of<T: JsonSchema>(contract: Contract, name: &str, title: &str, description: &str) -> Value {

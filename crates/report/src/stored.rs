@@ -10,7 +10,7 @@ use flate2::read::{GzDecoder, GzEncoder};
 use serde::Deserialize;
 
 use crate::checked_json;
-use crate::comparison::{Comparison, Comparisons, PairCommand};
+use crate::comparison::{Comparison, Comparisons, PairCommand, SuitesComparison};
 use crate::document::{CurveDocument, Document, Label, NotAResult};
 use crate::repetition::Repetition;
 
@@ -36,6 +36,8 @@ pub enum ResultDocument {
     Pair(Box<Comparison>),
     /// Result of three sides or more.
     Comparison(Box<Comparisons>),
+    /// Comparison of two suites.
+    Suites(Box<SuitesComparison>),
 }
 
 impl ResultDocument {
@@ -46,7 +48,7 @@ impl ResultDocument {
             ResultDocument::Series(series) => &series.command,
             ResultDocument::Repeated(_) => "run --repeat",
             ResultDocument::Pair(pair) => pair.command.name(),
-            ResultDocument::Comparison(_) => PairCommand::Compare.name(),
+            ResultDocument::Comparison(_) | ResultDocument::Suites(_) => PairCommand::Compare.name(),
         }
     }
 }
@@ -130,6 +132,13 @@ pub fn read(json: &[u8]) -> Result<ResultDocument, NotAResult> {
         None => Document::read(json).map(|run| ResultDocument::Run(Box::new(run))),
         Some("search" | "scan" | "curve") => parsed(json).map(ResultDocument::Series),
         Some("repeat") => parsed(json).map(ResultDocument::Repeated),
+        Some("compare") if label.compares_suites() => {
+            let suites: Box<SuitesComparison> = parsed(json)?;
+            match suites.is_within_limits() {
+                true => Ok(ResultDocument::Suites(suites)),
+                false => Err(NotAResult::Malformed(SUITES_OUT_OF_LIMITS.to_owned())),
+            }
+        }
         Some("ab" | "compare") if label.compares_several() => {
             let several: Box<Comparisons> = parsed(json)?;
             let is_whole = !several.comparisons.is_empty();
@@ -149,8 +158,12 @@ pub fn read(json: &[u8]) -> Result<ResultDocument, NotAResult> {
     }
 }
 
-/// The refusal of a comparison with too few sides or too many runs.
-const OUT_OF_LIMITS: &str = "a comparison has two sides or more, with at most 50 runs each";
+/// The refusal of a comparison with too few sides, too many runs, or without a figure.
+const OUT_OF_LIMITS: &str = "a comparison has two sides or more, with at most 50 runs each, and all figures";
+
+/// The refusal of a comparison of suites with too many runs or rounds, or without a figure.
+const SUITES_OUT_OF_LIMITS: &str =
+    "a comparison of suites has at most 200 runs, with at most 50 rounds a side, and all figures of each";
 
 fn parsed<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<Box<T>, NotAResult> {
     checked_json::read(json).map(Box::new).map_err(|error| NotAResult::of_error(json, &error))

@@ -1,7 +1,7 @@
 //! The change of one figure from side A to side B, and whether the runs of the two sides alternated.
 
-use super::rank_sum::RankSum;
-use super::signed_rank::{SignedRank, seen_factor};
+use super::rank_sum::{self, RankSum};
+use super::signed_rank::{self, SignedRank, seen_factor};
 use pummel_logic::rng;
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +78,15 @@ pub fn change_of(design: Design, first: &[f64], second: &[f64]) -> Option<Change
             let RankSum { p, estimate, interval } = RankSum::of(&first, &second)?;
             Some(Change { estimate, interval, p: several(p), seen: None, runs })
         }
+    }
+}
+
+/// Whether so many runs of each side can show a difference in one of `tests` figures whose p are corrected by Holm: whether the least p
+/// that there is is small enough for all of them.
+pub fn can_differ(design: Design, [first, second]: [usize; 2], tests: usize) -> bool {
+    match design {
+        Design::Paired => signed_rank::can_differ(first.min(second), tests),
+        Design::Apart => rank_sum::can_differ(first, second, tests),
     }
 }
 

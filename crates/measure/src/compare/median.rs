@@ -54,7 +54,7 @@ pub(super) fn sorted(values: &[f64]) -> Vec<f64> {
 }
 
 /// The probabilities of 0, 1, ... heads in `count` throws of a fair coin.
-fn fair_coins(count: usize) -> Vec<f64> {
+pub(super) fn fair_coins(count: usize) -> Vec<f64> {
     let mut heads = vec![0.0; count + 1];
     heads[0] = 1.0;
     for throws in 1..=count {

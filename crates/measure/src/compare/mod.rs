@@ -13,10 +13,10 @@ mod repetition;
 mod signed_rank;
 
 pub use self::change::{
-    Change, Design, RUNS_MAX, RUNS_TO_CLAIM, change_of, pairs_in_time, second_side_first,
+    Change, Design, RUNS_MAX, RUNS_TO_CLAIM, can_differ, change_of, pairs_in_time, second_side_first,
 };
 pub use self::distributions::{ALPHA, adjusted};
 pub use self::median::{RUNS_FOR_INTERVAL, mean, median, median_interval, standard_deviation, variance};
 pub use self::rank_sum::RankSum;
 pub use self::repetition::{Groups, RunFigure, RunSpread};
-pub use self::signed_rank::{SignedRank, can_differ, seen_change};
+pub use self::signed_rank::{SignedRank, seen_change, sign_p};

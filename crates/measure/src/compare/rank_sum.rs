@@ -1,6 +1,6 @@
 //! Mann and Whitney's test of two samples that are not paired, with the shift of Hodges and Lehmann.
 
-use super::distributions::{TAIL, choice_sums, doubled_ranks, greatest_within, two_sided};
+use super::distributions::{ALPHA, TAIL, choice_sums, doubled_ranks, greatest_within, two_sided};
 use super::median::{RUNS_FOR_INTERVAL, median, sorted};
 
 /// Shift from a first sample to a second one that is not paired with it.
@@ -28,6 +28,22 @@ impl RankSum {
         let p = two_sided(&choice_sums(&ranks, second.len()), statistic);
         Some(RankSum { p, estimate, interval: interval(&differences, first.len(), second.len()) })
     }
+}
+
+/// Whether so many runs of each side can show a difference in one of `tests` figures whose p are corrected by Holm: whether the least p
+/// that there is, twice that of one of all choices of `first` runs, is small enough for all of them.
+pub(super) fn can_differ(first: usize, second: usize, tests: usize) -> bool {
+    let (fewer, all) = (first.min(second), first.saturating_add(second));
+    // The choices are counted one by one only while they are too few.
+    let needed = 2.0 * tests.max(1) as f64 / ALPHA * (1.0 - 1e-12);
+    let mut choices = 1.0;
+    for chosen in 0..fewer {
+        choices *= (all - chosen) as f64 / (chosen + 1) as f64;
+        if choices >= needed {
+            return true;
+        }
+    }
+    choices >= needed
 }
 
 /// The interval between the differences with the numbers w + 1 and mn - w, w being the greatest with P(U <= w) at most 0.025.
@@ -69,6 +85,18 @@ mod tests {
         assert_eq!(shifted(5).interval, None);
         assert_eq!(shifted(6).interval, Some((97.0, 103.0)));
         assert_eq!(RankSum::of(&[], &[1.0]), None);
+    }
+
+    #[test]
+    fn the_more_figures_are_judged_the_more_runs_it_takes_to_show_anything() {
+        // Twice one of 924 choices of 6 of 12 runs, and twice one of 3,432 choices of 7 of 14.
+        let fewest = |tests| (1..30).find(|runs| can_differ(*runs, *runs, tests)).expect("there is one");
+        assert_eq!([1, 2, 7, 23, 24, 85, 86].map(fewest), [4, 5, 6, 6, 7, 7, 8]);
+        // A side with more runs makes up for one with fewer.
+        assert!(
+            can_differ(6, 7, 24) && !can_differ(6, 6, 24) && can_differ(2, 39, 1) && !can_differ(1, 38, 1)
+        );
+        assert!(!can_differ(0, 50, 1) && can_differ(50, 50, usize::MAX));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::distributions::{
     TAIL, doubled_ranks, greatest_within, normal_point, student_t_point, subset_sums, two_sided,
 };
-use super::median::{RUNS_FOR_INTERVAL, median, sorted, standard_deviation};
+use super::median::{RUNS_FOR_INTERVAL, fair_coins, median, sorted, standard_deviation};
 
 /// The probability with which a difference would have been seen.
 const POWER: f64 = 0.8;
@@ -69,6 +69,11 @@ fn p_of(differences: &[f64]) -> f64 {
     two_sided(&subset_sums(&ranks), statistic)
 }
 
+/// The two-sided probability that at least `most` of `all` differences have one sign, where both signs are equally likely.
+pub fn sign_p(most: usize, all: usize) -> f64 {
+    (2.0 * fair_coins(all).iter().skip(most).sum::<f64>()).min(1.0)
+}
+
 fn seen(differences: &[f64]) -> Option<f64> {
     seen_change(standard_deviation(differences)?, differences.len())
 }
@@ -81,7 +86,7 @@ pub fn seen_change(deviation: f64, pairs: usize) -> Option<f64> {
 
 /// Whether so many pairs can show a difference in one of `tests` figures whose p are corrected by Holm: whether the least p that there
 /// is, 2^(1 - pairs), is small enough for all of them.
-pub fn can_differ(pairs: usize, tests: usize) -> bool {
+pub(super) fn can_differ(pairs: usize, tests: usize) -> bool {
     significant_sum(pairs, tests).is_some()
 }
 
@@ -144,6 +149,13 @@ mod tests {
         assert_eq!((six.p, six.interval), (0.03125, Some((1.0, 6.0))));
         assert_eq!(SignedRank::of(&[]), None);
         assert_eq!(SignedRank::of(&[1.0]).map(|one| one.seen), Some(None));
+    }
+
+    #[test]
+    fn as_many_signs_are_as_likely_as_published() {
+        // Conover, "Practical Nonparametric Statistics", table of the binomial distribution: P(X <= 2 of 12) = 0.0193.
+        assert!((sign_p(10, 12) - 2.0 * 0.0193).abs() < 2e-4, "{}", sign_p(10, 12));
+        assert_eq!((sign_p(6, 6), sign_p(4, 4), sign_p(3, 6), sign_p(0, 0)), (0.03125, 0.125, 1.0, 1.0));
     }
 
     /// Normal differences around `change` with a standard deviation of 1, by Box and Muller.

@@ -10,16 +10,18 @@ use pummel_fronts::outputs::InputFile;
 use pummel_fronts::screen_options::SeveralArgs;
 use pummel_report::comparison;
 use pummel_report::comparison::{
-    Comparison, NotASide, PairCommand, Question, SIDE_NAMES, Side, SideNames, StoredFile, side_of, sides_of,
+    Comparison, NotASide, PairCommand, Question, SIDE_NAMES, Side, SideNames, StoredFile, SuitesComparison,
+    side_of, sides_of, suite_sides,
 };
 use pummel_report::document::Document;
 use pummel_report::page::{ComparedSides, Embed, PageOptions, of_comparison};
-use pummel_report::screen::Hints;
+use pummel_report::screen::{Hints, Paper};
 use pummel_report::stored::ResultDocument;
+use pummel_report::text::Detail;
 use pummel_report::view::pair;
 use pummel_report::view::pair::Headline;
 use pummel_report::view::run::Wanted;
-use pummel_report::{markdown, text};
+use pummel_report::{layouts, markdown, text};
 
 use crate::commands::judge_options::JudgeArgs;
 use crate::commands::stored::load;
@@ -129,28 +131,23 @@ impl From<io::Error> for Refusal {
 fn compared(args: &CompareArgs) -> Result<Exit, Refusal> {
     let places = Places::prepare(args)?;
     let question = args.judge.question(args.accept_order);
-    let Stored { comparisons, documents } = stored(args, &question)?;
-    let json = || comparison::json_of_all(&comparisons);
-    let page = || {
-        let options = PageOptions { title: args.title.clone(), embed: Embed::Full };
-        let sides = ComparedSides { comparisons: &comparisons, documents: &documents };
-        of_comparison(&sides, &options)
-    };
+    let compared = stored(args, &question)?;
+    let options = PageOptions { title: args.title.clone(), embed: Embed::Full };
     // Files first: standard output may not be read yet.
-    let mut results = places.write(json, page);
+    let mut results = places.write(|| compared.json(), || compared.page(&options));
     if !places.have_standard_output() {
         results.push(match args.format.unwrap_or_default() {
             CompareFormat::Text => {
                 let (detail, paper) =
                     (args.screen.detail(args.quiet), args.screen.paper(Hints::OfCompared, &terminal()));
-                print_screen(&text::comparison(&comparisons, detail, paper))
+                print_screen(&compared.text(detail, paper))
             }
-            CompareFormat::Markdown => print(&markdown::render(&pair::view(&comparisons, Wanted::Screen))),
-            CompareFormat::Json => print(&json()),
+            CompareFormat::Markdown => print(&compared.markdown()),
+            CompareFormat::Json => print(&compared.json()),
         });
     }
     let troubles = results.into_iter().filter_map(Result::err);
-    Ok(troubles.fold(Exit::of_status(Headline::of(&comparisons).status), |_, error| {
+    Ok(troubles.fold(Exit::of_status(compared.status()), |_, error| {
         say(format_args!("error: {error}"));
         Exit::Failed
     }))
@@ -207,19 +204,69 @@ impl Places {
     }
 }
 
-/// The contents of the files.
-struct Stored {
-    /// Each side beside the first.
-    comparisons: Vec<Comparison>,
-    /// The complete results of each side, from which charts are drawn; empty for a side that keeps only figures.
-    documents: Vec<Vec<Document>>,
+/// The contents of the files, compared.
+enum Compared {
+    /// Sides of runs.
+    Sides {
+        /// Each side beside the first.
+        comparisons: Vec<Comparison>,
+        /// The complete results of each side, from which charts are drawn; empty for a side that keeps only figures.
+        documents: Vec<Vec<Document>>,
+    },
+    /// Two suites, as a result.
+    Suites(ResultDocument),
 }
 
-fn stored(args: &CompareArgs, question: &Question) -> Result<Stored, Refusal> {
+impl Compared {
+    fn json(&self) -> Vec<u8> {
+        match self {
+            Compared::Sides { comparisons, .. } => comparison::json_of_all(comparisons),
+            Compared::Suites(result) => layouts::json_of(result),
+        }
+    }
+
+    fn page(&self, options: &PageOptions) -> Vec<u8> {
+        match self {
+            Compared::Sides { comparisons, documents } => {
+                of_comparison(&ComparedSides { comparisons, documents }, options)
+            }
+            Compared::Suites(result) => layouts::page_of(result, &[], options),
+        }
+    }
+
+    fn text(&self, detail: Detail, paper: Paper) -> String {
+        match self {
+            Compared::Sides { comparisons, .. } => text::comparison(comparisons, detail, paper),
+            Compared::Suites(result) => layouts::text_of(result, detail, paper),
+        }
+    }
+
+    fn markdown(&self) -> Vec<u8> {
+        match self {
+            Compared::Sides { comparisons, .. } => markdown::render(&pair::view(comparisons, Wanted::Screen)),
+            Compared::Suites(result) => layouts::markdown_of(result),
+        }
+    }
+
+    fn status(&self) -> u8 {
+        match self {
+            Compared::Sides { comparisons, .. } => Headline::of(comparisons).status,
+            Compared::Suites(result) => layouts::status_of(result).unwrap_or_default(),
+        }
+    }
+}
+
+fn stored(args: &CompareArgs, question: &Question) -> Result<Compared, Refusal> {
     check_standard_input(&args.sides)?;
     let names = SIDE_NAMES.into_iter().zip(&args.sides);
     let all: Vec<Vec<StoredFile>> =
         names.map(|(name, list)| files(name, list)).collect::<Result<Vec<_>, Refusal>>()?;
+    let suites =
+        suite_sides(&all).map_err(|why| refusal("<A.json[,A2.json,...]>", &args.sides.join(" "), &why))?;
+    if let Some([first, second]) = suites {
+        let compared = SuitesComparison::of(first, second, question);
+        return Ok(Compared::Suites(ResultDocument::Suites(Box::new(compared))));
+    }
     if let [alone] = all.as_slice() {
         let sides = match alone.as_slice() {
             [one] => sides_of(one).map_err(|why| refusal("A", &args.sides[0], &why))?,
@@ -232,7 +279,10 @@ fn stored(args: &CompareArgs, question: &Question) -> Result<Stored, Refusal> {
         let is_experiment = alone.iter().all(|file| file.result.command() == PairCommand::Ab.name());
         let question = Question { loads_may_differ: is_experiment, ..question.clone() };
         let comparison = Comparison::of_pairs(PairCommand::Compare, sides, &question);
-        return Ok(Stored { comparisons: vec![comparison], documents: vec![Vec::new(), Vec::new()] });
+        return Ok(Compared::Sides {
+            comparisons: vec![comparison],
+            documents: vec![Vec::new(), Vec::new()],
+        });
     }
     let mut sides: Vec<Side> = Vec::new();
     for (place, files) in all.iter().enumerate() {
@@ -243,7 +293,7 @@ fn stored(args: &CompareArgs, question: &Question) -> Result<Stored, Refusal> {
         let names = SideNames([SIDE_NAMES[0], SIDE_NAMES[place + 1]]);
         Comparison::of_results([first.clone(), other.clone()], &Question { names, ..question.clone() })
     };
-    Ok(Stored {
+    Ok(Compared::Sides {
         comparisons: others.iter().enumerate().map(comparison).collect(),
         documents: all.iter().map(|files| documents(files)).collect(),
     })

@@ -67,12 +67,12 @@ impl Claim {
     }
 
     /// What becomes of it, from the 95 % interval of the change for the worse and from the doubts about the sides. A change below the
-    /// noise of the machine violates no regression gate. Runs that were not steady are judged where the interval lies on one side of
-    /// the limit.
+    /// noise of the machine, or one that is not shown beside the gates of other pairs, may violate no regression gate. Runs that were not
+    /// steady are judged where the interval lies on one side of the limit.
     pub(super) fn judged(
         &self,
         worsening: Option<(f64, f64)>,
-        is_below_noise: bool,
+        may_violate: bool,
         doubts: &[Doubt],
     ) -> ClaimResult {
         let of_intervals: Vec<Doubt> =
@@ -81,7 +81,7 @@ impl Claim {
             _ if doubts.len() > of_intervals.len() => Outcome::NotJudged(doubts.to_vec()),
             None => Outcome::NotJudged(vec![Doubt::UnknownFigure { metric: self.metric }]),
             Some((low, high)) => match self.kind {
-                ClaimKind::Worse if low > self.limit && !is_below_noise => Outcome::Violated,
+                ClaimKind::Worse if low > self.limit && may_violate => Outcome::Violated,
                 ClaimKind::Worse if high <= self.limit || of_intervals.is_empty() => Outcome::Held,
                 ClaimKind::Within if high < self.limit => Outcome::Held,
                 ClaimKind::Within if low > self.limit || of_intervals.is_empty() => Outcome::Violated,

@@ -25,6 +25,16 @@ pub enum Doubt {
         /// Pairs that it takes.
         needed: usize,
     },
+    /// There are fewer runs a side, which are no pairs, than it takes for so many judged figures, since each p is corrected for their
+    /// number by Holm.
+    FewRunsForFigures {
+        /// Runs of the side that has fewer.
+        runs: usize,
+        /// Number of judged figures.
+        figures: usize,
+        /// Runs that it takes.
+        needed: usize,
+    },
     /// The runs of the sides did not alternate in mixed order.
     NoAlternation,
     /// Runs of a side were not complete.

@@ -1,9 +1,6 @@
 //! What two sides show: the figures of both, what changed, and what may be claimed of it.
 
-use pummel_measure::compare::{
-    ALPHA, Change, Design, RUNS_MAX, RUNS_TO_CLAIM, adjusted, can_differ, change_of, median, pairs_in_time,
-    seen_change,
-};
+use pummel_measure::compare::{Change, Design, RUNS_MAX, RUNS_TO_CLAIM, can_differ, pairs_in_time};
 use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 use serde::{Deserialize, Serialize};
@@ -11,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::claim::{Claim, ClaimResult};
 use super::difference_words::{DifferenceWords, options_of, words_of_all};
 use super::doubt::{Doubt, RunsOfSide};
+use super::family::{self, JudgedRow};
 use super::order::Order;
+use super::row::{Row, Word};
 use super::side::{Difference, Side, SideNames, differences};
 use crate::document::{SCHEMA, ToolResult};
 use crate::json::render;
-use crate::run_figures::{Figures, Metric, MetricUnit, OfMetric, RunFigures, status_of_series};
+use crate::run_figures::{Figures, Metric, RunFigures, status_of_series};
 
 /// What is asked of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,6 +95,10 @@ pub struct Comparison {
     pub asked_pairs: Option<u32>,
     /// Number of runs that failed and were made again, which are none of the sides'.
     pub made_again: u32,
+    /// Number of judged figures of all pairs of runs for which the p are corrected together, where suites are compared; absent where they
+    /// are corrected for the judged figures of these two sides alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests_in_all: Option<usize>,
     /// Differences between plans, and the first 40 between machines and servers.
     pub differences: Vec<Difference>,
     /// Figures of both sides by metric: `p50`, `p90`, `p99`, `p99.9`, `rate`, `client-cpu` and `server-cpu`.
@@ -105,61 +108,6 @@ pub struct Comparison {
     pub doubts: Vec<Doubt>,
     /// Claims of `--worse` and `--within` with their outcomes.
     pub claims: Vec<ClaimResult>,
-}
-
-/// One figure of the two sides.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Row {
-    /// The figure.
-    #[serde(skip)]
-    pub metric: Metric,
-    /// Unit of the values: `us`, `requests/s` or `us/request`.
-    pub unit: MetricUnit,
-    /// Medians of the runs of each side; null where a run does not know the figure.
-    pub values: [Option<f64>; 2],
-    /// 95 % interval of each side within its run, where it has one run.
-    pub within: [Option<(f64, f64)>; 2],
-    /// Lower bounds of the figure, for a side of one run in which it is not known.
-    #[serde(rename = "above")]
-    pub bounds: [Option<f64>; 2],
-    /// Number of runs of each side that do not know the figure.
-    pub unknown: [usize; 2],
-    /// Relative change from the first side to the second: 0.02 where the second is 2 % greater; null where a run does not know the
-    /// figure.
-    pub change: Option<f64>,
-    /// 95 % interval of the change; null below six runs a side.
-    pub ci: Option<(f64, f64)>,
-    /// Two-sided p of the change; null for one run a side.
-    pub p: Option<f64>,
-    /// The p of a judged figure, corrected by Holm for the number of those; null where there is no test.
-    pub p_corrected: Option<f64>,
-    /// Relative change that 4 of 5 such experiments find, with that correction; null where they can find none, and where runs are not
-    /// paired.
-    pub would_have_been_seen: Option<f64>,
-    /// Whether the figure is judged.
-    #[serde(rename = "judged")]
-    pub is_judged: bool,
-    /// Conclusion on the figure: `differ`, `no difference shown`, `not judged`, `not known` (also where pairs are too few for the number
-    /// of judged figures) or `not comparable` (the generator, which was the limit in more than half of the runs of a side or added a visible
-    /// part of the figure there, hides the change).
-    pub word: Word,
-    /// Standard deviation of the logarithm by which runs of one thing differ on this machine by themselves, from a calibration; null
-    /// where none is known.
-    pub noise: Option<f64>,
-    /// Whether the change is smaller than what this machine shows of two sides that are equal.
-    #[serde(rename = "below_noise")]
-    pub is_below_noise: bool,
-}
-
-impl OfMetric for Row {
-    fn metric(&self) -> Metric {
-        self.metric
-    }
-
-    fn with_metric(self, metric: Metric) -> Row {
-        Row { metric, ..self }
-    }
 }
 
 /// Result of three sides or more, as `compare` writes it.
@@ -184,69 +132,36 @@ impl Comparisons {
     }
 }
 
-/// What is said of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Word {
-    /// The sides differ.
-    #[serde(rename = "differ")]
-    Differ,
-    /// No difference is shown.
-    #[serde(rename = "no difference shown")]
-    NoDifference,
-    /// The figure is not judged.
-    #[serde(rename = "not judged")]
-    NotJudged,
-    /// Too few runs, also for the number of judged figures, or an order of runs that could look like a difference.
-    #[serde(rename = "not known")]
-    NotKnown,
-    /// The figure is partly that of the generator.
-    #[serde(rename = "not comparable")]
-    NotComparable,
+/// Two sides beside each other, of which no figure is judged yet.
+pub(super) struct Unjudged {
+    comparison: Comparison,
+    /// The change of each row.
+    changes: Vec<Option<Change>>,
 }
 
-impl Word {
-    /// The word of results and pages; empty where nothing is said.
-    pub fn text(self) -> &'static str {
-        match self {
-            Word::Differ => "differ",
-            Word::NoDifference => "no difference shown",
-            Word::NotJudged => "",
-            Word::NotKnown => "not known",
-            Word::NotComparable => "not comparable",
-        }
-    }
-}
-
-impl Comparison {
-    /// Compares two sides whose runs belong together as `design` says.
+impl Unjudged {
+    /// Two sides whose runs belong together as `design` says.
     fn of(
         command: PairCommand,
         sides: [Side; 2],
         design: Design,
         order: Order,
         question: &Question,
-    ) -> Comparison {
-        let differences = differences(&sides);
-        let may_differ = design == Design::Paired || question.accept_order;
-        let mut rows = Metric::ALL.map(|metric| Row::of(metric, &sides, design));
-        let judged = judged(&sides, question);
-        judge(&mut rows, &judged, design, may_differ);
-        let mut rows = rows.map(|(row, _)| row);
-        let hidden = rows.iter_mut().filter(|row| row.is_judged && row.is_hidden_by_generator(&sides));
-        hidden.for_each(|row| row.word = Word::NotComparable);
-        let mut comparison = Comparison {
+    ) -> Unjudged {
+        let (rows, changes) = Metric::ALL.into_iter().map(|metric| Row::of(metric, &sides, design)).unzip();
+        let comparison = Comparison {
             schema: SCHEMA,
             tool: ToolResult::named(),
             status: Status::Complete,
             command,
             names: question.names,
+            differences: differences(&sides),
             sides,
             design,
             order,
             accept_order: question.accept_order,
-            rows: Figures(rows.to_vec()),
-            differences,
+            rows: Figures(rows),
+            tests_in_all: None,
             doubts: Vec::new(),
             claims: Vec::new(),
             argv: Vec::new(),
@@ -254,20 +169,104 @@ impl Comparison {
             reason: None,
             made_again: 0,
         };
-        comparison.doubts = doubts(&comparison, question);
-        // No claim is judged where the pairs are too few to show a difference in any judged figure.
-        let reasons: Vec<Doubt> =
-            comparison.doubts.iter().cloned().chain(comparison.too_few_pairs()).collect();
-        let judged = |claim: &Claim| {
-            let row = comparison.row(claim.metric);
-            claim
-                .judged(row.worsening(), row.is_below_noise, &reasons)
-                .unless_hidden(comparison.hidden_by_generator(row.metric))
-        };
-        comparison.claims = question.claims.iter().map(judged).collect();
-        comparison
+        Unjudged { comparison, changes }
     }
 
+    /// Stored results beside each other: paired where their runs alternated in mixed order.
+    pub(super) fn of_results(mut sides: [Side; 2], question: &Question) -> Unjudged {
+        let starts =
+            |side: &Side| side.runs.iter().map(|run| run.started_unix_s).collect::<Option<Vec<f64>>>();
+        let [Some(first), Some(second)] = [starts(&sides[0]), starts(&sides[1])] else {
+            return Unjudged::of(PairCommand::Compare, sides, Design::Apart, Order::Other, question);
+        };
+        if let Some(pairs) = pairs_in_time(&first, &second).filter(|pairs| pairs.len() > 1) {
+            let take = |side: &Side, places: Vec<usize>| {
+                places.iter().map(|place| side.runs[*place].clone()).collect()
+            };
+            sides[0].runs = take(&sides[0], pairs.iter().map(|pair| pair.0).collect());
+            sides[1].runs = take(&sides[1], pairs.iter().map(|pair| pair.1).collect());
+            return Unjudged::of(PairCommand::Compare, sides, Design::Paired, Order::Mixed, question);
+        }
+        let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = |times: &[f64]| times.iter().copied().fold(0.0, f64::max);
+        let order = match (greatest(&first) < least(&second), greatest(&second) < least(&first)) {
+            (true, _) => Order::FirstBeforeSecond,
+            (_, true) => Order::SecondBeforeFirst,
+            _ => Order::Other,
+        };
+        Unjudged::of(PairCommand::Compare, sides, Design::Apart, order, question)
+    }
+
+    /// The comparison, whose p are corrected for its own judged figures.
+    fn judged(mut self, question: &Question) -> Comparison {
+        family::judge(&mut self.judged_rows(question));
+        let claims = vec![true; question.claims.len()];
+        self.concluded(question, &claims, 0)
+    }
+
+    /// The comparisons of several pairs of sides, whose p are corrected for the judged figures of all of them, with the number of those.
+    /// One pair alone is judged as it is without others.
+    pub(super) fn judged_together(all: Vec<Unjudged>, question: &Question) -> (Vec<Comparison>, usize) {
+        let mut all = all;
+        let tests = {
+            let mut rows: Vec<JudgedRow<'_>> =
+                all.iter_mut().flat_map(|one| one.judged_rows(question)).collect();
+            family::judge(&mut rows)
+        };
+        if let [_] = all.as_slice() {
+            return (all.into_iter().map(|one| one.judged(question)).collect(), tests);
+        }
+        let excess: Vec<Option<f64>> = all.iter().flat_map(|one| one.excess_p(question)).collect();
+        let gates = excess.iter().flatten().count();
+        let mut shown = family::are_shown(&excess).into_iter();
+        let concluded = all.into_iter().map(|mut one| {
+            let own: Vec<bool> = shown.by_ref().take(question.claims.len()).collect();
+            one.comparison.tests_in_all = Some(tests);
+            one.concluded(question, &own, gates)
+        });
+        (concluded.collect(), tests)
+    }
+
+    /// The rows that are judged.
+    fn judged_rows(&mut self, question: &Question) -> Vec<JudgedRow<'_>> {
+        let Comparison { sides, design, rows, .. } = &mut self.comparison;
+        let design = *design;
+        let metrics = judged(sides, question);
+        let runs = sides.each_ref().map(|side| side.runs.len());
+        let may_differ = design == Design::Paired || question.accept_order;
+        let rows = rows.0.iter_mut().zip(&self.changes).filter(|(row, _)| metrics.contains(&row.metric));
+        rows.map(|(row, change)| JudgedRow { row, change: *change, design, runs, may_differ }).collect()
+    }
+
+    /// The p of each claim that the second side is worse by no more than a limit.
+    fn excess_p(&self, question: &Question) -> Vec<Option<f64>> {
+        let Comparison { sides, design, .. } = &self.comparison;
+        question.claims.iter().map(|claim| family::excess_p(claim, sides, *design)).collect()
+    }
+
+    /// The comparison with its doubts, and with what becomes of the claims: whether each may be violated, beside how many gates of other
+    /// pairs.
+    fn concluded(self, question: &Question, may_violate: &[bool], gates: usize) -> Comparison {
+        let mut comparison = self.comparison;
+        let Comparison { sides, rows, .. } = &mut comparison;
+        let hidden = rows.0.iter_mut().filter(|row| row.is_judged && row.is_hidden_by_generator(sides));
+        hidden.for_each(|row| row.word = Word::NotComparable);
+        comparison.doubts = doubts(&comparison, question);
+        // No claim is judged where the runs are too few to show a difference in any judged figure.
+        let few = comparison.too_few_for(comparison.tests().max(gates));
+        let reasons: Vec<Doubt> = comparison.doubts.iter().cloned().chain(few).collect();
+        let judged = |(claim, may_violate): (&Claim, &bool)| {
+            let row = comparison.row(claim.metric);
+            claim
+                .judged(row.worsening(), *may_violate && !row.is_below_noise, &reasons)
+                .unless_hidden(comparison.hidden_by_generator(row.metric))
+        };
+        comparison.claims = question.claims.iter().zip(may_violate).map(judged).collect();
+        comparison
+    }
+}
+
+impl Comparison {
     /// Compares the runs of an experiment whose run i of each side are a pair, in mixed order. A run without a partner is
     /// left out.
     pub fn of_pairs(command: PairCommand, sides: [Side; 2], question: &Question) -> Comparison {
@@ -276,7 +275,7 @@ impl Comparison {
             side.runs.truncate(pairs);
             side
         });
-        Comparison::of(command, sides, Design::Paired, Order::Mixed, question)
+        Unjudged::of(command, sides, Design::Paired, Order::Mixed, question).judged(question)
     }
 
     /// The comparison as the end of an experiment that asked for so many pairs; a reason says why some are missing.
@@ -287,33 +286,14 @@ impl Comparison {
     }
 
     /// Compares stored results: paired where their runs alternated in mixed order.
-    pub fn of_results(mut sides: [Side; 2], question: &Question) -> Comparison {
-        let starts =
-            |side: &Side| side.runs.iter().map(|run| run.started_unix_s).collect::<Option<Vec<f64>>>();
-        let [Some(first), Some(second)] = [starts(&sides[0]), starts(&sides[1])] else {
-            return Comparison::of(PairCommand::Compare, sides, Design::Apart, Order::Other, question);
-        };
-        if let Some(pairs) = pairs_in_time(&first, &second).filter(|pairs| pairs.len() > 1) {
-            let take = |side: &Side, places: Vec<usize>| {
-                places.iter().map(|place| side.runs[*place].clone()).collect()
-            };
-            sides[0].runs = take(&sides[0], pairs.iter().map(|pair| pair.0).collect());
-            sides[1].runs = take(&sides[1], pairs.iter().map(|pair| pair.1).collect());
-            return Comparison::of(PairCommand::Compare, sides, Design::Paired, Order::Mixed, question);
-        }
-        let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
-        let greatest = |times: &[f64]| times.iter().copied().fold(0.0, f64::max);
-        let order = match (greatest(&first) < least(&second), greatest(&second) < least(&first)) {
-            (true, _) => Order::FirstBeforeSecond,
-            (_, true) => Order::SecondBeforeFirst,
-            _ => Order::Other,
-        };
-        Comparison::of(PairCommand::Compare, sides, Design::Apart, order, question)
+    pub fn of_results(sides: [Side; 2], question: &Question) -> Comparison {
+        Unjudged::of_results(sides, question).judged(question)
     }
 
-    /// Whether no side has more runs than are compared.
+    /// Whether no side has more runs than are compared, and there is a row for each metric.
     pub(crate) fn is_within_limits(&self) -> bool {
-        self.sides.iter().all(|side| side.runs.len() <= RUNS_MAX)
+        let has_row = |metric: &Metric| self.rows.iter().any(|row| row.metric == *metric);
+        self.sides.iter().all(|side| side.runs.len() <= RUNS_MAX) && Metric::ALL.iter().all(has_row)
     }
 
     /// Runs of the side that has fewer.
@@ -321,12 +301,29 @@ impl Comparison {
         self.sides[0].runs.len().min(self.sides[1].runs.len())
     }
 
+    /// Number of the judged figures for which the p are corrected together.
+    fn tests(&self) -> usize {
+        let own = || self.rows.iter().filter(|row| row.p_corrected.is_some()).count();
+        self.tests_in_all.unwrap_or_else(own)
+    }
+
     /// Why none of the judged figures can be shown to differ, however much they do; `None` where that is not because of their number.
-    pub fn too_few_pairs(&self) -> Option<Doubt> {
-        let (pairs, tests) = (self.runs(), self.rows.iter().filter(|row| row.p_corrected.is_some()).count());
-        let is_too_few = self.design == Design::Paired && pairs >= RUNS_TO_CLAIM && !can_differ(pairs, tests);
-        let needed = (pairs..).find(|pairs| can_differ(*pairs, tests)).filter(|_| is_too_few)?;
-        Some(Doubt::FewPairs { pairs, figures: tests, needed })
+    pub fn too_few_for_figures(&self) -> Option<Doubt> {
+        self.too_few_for(self.tests())
+    }
+
+    /// Why none of so many figures can be shown to differ; `None` where that is not because of their number.
+    fn too_few_for(&self, figures: usize) -> Option<Doubt> {
+        let each = self.sides.each_ref().map(|side| side.runs.len());
+        let runs = self.runs();
+        if runs < RUNS_TO_CLAIM || can_differ(self.design, each, figures) {
+            return None;
+        }
+        let needed = (runs..=RUNS_MAX).find(|runs| can_differ(self.design, [*runs; 2], figures))?;
+        Some(match self.design {
+            Design::Paired => Doubt::FewPairs { pairs: runs, figures, needed },
+            Design::Apart => Doubt::FewRunsForFigures { runs, figures, needed },
+        })
     }
 
     /// Why a figure of each side is partly the generator's; `None` of a side of which it is not in more than half of the runs.
@@ -357,80 +354,6 @@ impl Comparison {
     }
 }
 
-impl Row {
-    /// The row of a metric, which is not judged yet, and the change by which it is.
-    fn of(metric: Metric, sides: &[Side; 2], design: Design) -> (Row, Option<Change>) {
-        let known = |side: &Side| side.runs.iter().filter_map(|run| run.figure(metric)).collect::<Vec<_>>();
-        let figures = [known(&sides[0]), known(&sides[1])];
-        let unknown = [0, 1].map(|side| sides[side].runs.len() - figures[side].len());
-        let values = [0, 1].map(|side| figures[side].iter().map(|figure| figure.value).collect::<Vec<f64>>());
-        let is_known = unknown == [0, 0];
-        let of_one = |side: usize| match figures[side].as_slice() {
-            [one] => one.within,
-            _ => None,
-        };
-        let bound_of = |side: usize| match sides[side].runs.as_slice() {
-            [one] => one.bound(metric),
-            _ => None,
-        };
-        let change = is_known.then(|| change_of(design, &values[0], &values[1])).flatten();
-        let relative = |log: f64| Some(log.exp_m1()).filter(|change| change.is_finite());
-        let noise = noise_of(metric, sides);
-        let row = Row {
-            metric,
-            unit: metric.unit(),
-            bounds: [0, 1].map(bound_of),
-            values: [0, 1].map(|side| median(&values[side]).filter(|_| unknown[side] == 0)),
-            within: [0, 1].map(of_one),
-            unknown,
-            change: change.and_then(|change| relative(change.estimate)),
-            ci: change
-                .and_then(|change| change.interval)
-                .and_then(|(low, high)| Some((relative(low)?, relative(high)?))),
-            p: change.and_then(|change| change.p),
-            p_corrected: None,
-            would_have_been_seen: change.and_then(|change| relative(change.seen_among(1)?)),
-            is_judged: false,
-            word: Word::NotJudged,
-            noise,
-            is_below_noise: change.is_some_and(|change| is_below_noise(&change, noise)),
-        };
-        (row, change)
-    }
-
-    /// Whether the generator hides how the second side compares with the first. A side whose figure is partly its generator's is
-    /// at least as good as its figures. Beside such a first side the second may be called worse, and never better; a
-    /// second side with such a generator is called neither.
-    fn is_hidden_by_generator(&self, sides: &[Side; 2]) -> bool {
-        let is_limited = |side: &Side| self.metric.is_of_the_way() && side.is_generator_limited();
-        let [first, second] =
-            sides.each_ref().map(|side| is_limited(side) || side.lag(self.metric).is_some());
-        let greater = self.change.is_some_and(|change| change > 0.0);
-        let is_worse = greater != self.metric.is_better_when_greater();
-        second || (first && !is_worse)
-    }
-
-    /// The 95 % interval of the relative change for the worse: above 0 where side B is worse.
-    pub(crate) fn worsening(&self) -> Option<(f64, f64)> {
-        let (low, high) = self.ci?;
-        Some(if self.metric.is_better_when_greater() { (-high, -low) } else { (low, high) })
-    }
-}
-
-/// Whether a change is smaller than what this machine shows of two sides that are equal: less than as many pairs, or the fewest that
-/// can show a change, find in 4 of 5 cases where runs differ as a calibration found it.
-fn is_below_noise(change: &Change, noise: Option<f64>) -> bool {
-    let noise = noise.filter(|_| change.runs > 1);
-    let seen = noise.and_then(|noise| seen_change(2.0_f64.sqrt() * noise, change.runs.max(RUNS_TO_CLAIM)));
-    seen.is_some_and(|seen| change.estimate.abs() < seen)
-}
-
-/// The greater of what the calibrations of the two sides say of a metric.
-fn noise_of(metric: Metric, sides: &[Side; 2]) -> Option<f64> {
-    let known = sides.iter().filter_map(|side| side.source.noise.get(metric.name()).copied());
-    known.filter(|noise| noise.is_finite() && *noise > 0.0).reduce(f64::max)
-}
-
 /// The metrics that are judged.
 fn judged(sides: &[Side; 2], question: &Question) -> Vec<Metric> {
     let mut judged = question.metrics.clone();
@@ -444,27 +367,6 @@ fn judged(sides: &[Side; 2], question: &Question) -> Vec<Metric> {
     judged.sort_unstable();
     judged.dedup();
     judged
-}
-
-/// Corrects the p of the judged metrics for their number, and says what may be said.
-fn judge(rows: &mut [(Row, Option<Change>)], judged: &[Metric], design: Design, may_differ: bool) {
-    let mut judged: Vec<_> = rows.iter_mut().filter(|(row, _)| judged.contains(&row.metric)).collect();
-    let tests: Vec<f64> = judged.iter().filter_map(|(row, _)| row.p).collect();
-    let mut corrected = adjusted(&tests).into_iter();
-    // Six runs a side that are no pairs have a p that is small enough for all figures that there are.
-    let can_show = |change: &Change| design == Design::Apart || can_differ(change.runs, tests.len());
-    for (row, change) in &mut judged {
-        row.is_judged = true;
-        let seen = change.and_then(|change| change.seen_among(tests.len().max(1)));
-        row.would_have_been_seen = seen.map(f64::exp_m1).filter(|change| change.is_finite());
-        row.p_corrected = row.p.and_then(|_| corrected.next());
-        let is_enough = change.is_some_and(|change| change.runs >= RUNS_TO_CLAIM && can_show(&change));
-        row.word = match row.p_corrected {
-            Some(p) if is_enough && may_differ && p <= ALPHA => Word::Differ,
-            Some(_) if is_enough && may_differ => Word::NoDifference,
-            _ => Word::NotKnown,
-        };
-    }
 }
 
 /// Why nothing may be claimed of the sides; empty where it may.

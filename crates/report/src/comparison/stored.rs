@@ -6,6 +6,7 @@ use pummel_measure::compare::{Design, RUNS_MAX};
 
 use super::difference_words::load_difference;
 use super::side::{Side, SideSource};
+use super::suites::{SUITE_RUNS_MAX, SuiteSide};
 use crate::document::NotAResult;
 use crate::run_figures::RunFigures;
 use crate::stored::ResultDocument;
@@ -86,6 +87,88 @@ pub fn sides_of(file: &StoredFile) -> Result<Option<[Side; 2]>, NotASide> {
     }
 }
 
+/// The two suites that these files are, those of each side with the rounds of all of them by the names of their runs; `None` where no
+/// file is a suite.
+///
+/// # Errors
+/// Returns [`NotASide`] for suites beside other results, for other than two sides, for runs of one name whose plans differ, and for too
+/// many runs or rounds.
+pub fn suite_sides(files: &[Vec<StoredFile>]) -> Result<Option<[SuiteSide; 2]>, NotASide> {
+    let runs = |file: &StoredFile| (file.name.clone(), suite_runs(&file.result));
+    let sides: Vec<Vec<(String, Option<SuiteRuns>)>> =
+        files.iter().map(|side| side.iter().map(runs).collect()).collect();
+    sides_of_suites(sides)
+}
+
+/// Runs of a suite by their names, each with the figures of its rounds.
+type SuiteRuns = Vec<(String, Side)>;
+
+/// The runs of a result by their names; `None` where it is no suite.
+fn suite_runs(result: &ResultDocument) -> Option<SuiteRuns> {
+    match result {
+        ResultDocument::Run(_)
+        | ResultDocument::Series(_)
+        | ResultDocument::Repeated(_)
+        | ResultDocument::Pair(_)
+        | ResultDocument::Comparison(_)
+        | ResultDocument::Suites(_) => None,
+    }
+}
+
+/// The two suites of some sides, whose files have names and their runs where they are suites.
+fn sides_of_suites(sides: Vec<Vec<(String, Option<SuiteRuns>)>>) -> Result<Option<[SuiteSide; 2]>, NotASide> {
+    let all = || sides.iter().flatten();
+    let Some((suite, _)) = all().find(|(_, runs)| runs.is_some()) else { return Ok(None) };
+    if let Some((other, _)) = all().find(|(_, runs)| runs.is_none()) {
+        let why = format!("a suite is compared with another suite, and {other} is none");
+        return Err(NotASide::File(suite.clone(), why));
+    }
+    let count = sides.len();
+    let Ok([first, second]) = <[Vec<(String, Option<SuiteRuns>)>; 2]>::try_from(sides) else {
+        let missing = if count < 2 { "the other side is missing" } else { "more sides are not compared" };
+        return Err(NotASide::Mixed(format!(
+            "suites are compared two at a time: {missing}, as in `pummel compare A.json B.json`"
+        )));
+    };
+    Ok(Some([pooled(first)?, pooled(second)?]))
+}
+
+/// The suites of one side as one: the rounds of each run stand together.
+fn pooled(suites: Vec<(String, Option<SuiteRuns>)>) -> Result<SuiteSide, NotASide> {
+    let names: Vec<&str> = suites.iter().map(|(name, _)| name.as_str()).collect();
+    let label = names.join(", ");
+    let mut runs: SuiteRuns = Vec::new();
+    for (file, (name, next)) in suites
+        .into_iter()
+        .flat_map(|(file, own)| own.into_iter().flatten().map(move |run| (file.clone(), run)))
+    {
+        match runs.iter_mut().find(|(known, _)| *known == name) {
+            None => runs.push((name, Side { label: label.clone(), ..next })),
+            Some((_, side)) => {
+                if let Some(option) = load_difference(&side.plan, &next.plan) {
+                    let why =
+                        format!("its run {name:?} is not that of the other suites: they differ in {option}");
+                    return Err(NotASide::File(file, why));
+                }
+                side.runs.extend(next.runs);
+            }
+        }
+    }
+    if runs.len() > SUITE_RUNS_MAX {
+        let count = runs.len();
+        return Err(NotASide::Mixed(format!(
+            "{label}: {count} runs; up to {SUITE_RUNS_MAX} of a suite are compared"
+        )));
+    }
+    if let Some((name, side)) = runs.iter().find(|(_, side)| side.runs.len() > RUNS_MAX) {
+        let count = side.runs.len();
+        return Err(NotASide::Mixed(format!(
+            "{label}: {count} rounds of {name:?}; up to {RUNS_MAX} of a run are compared"
+        )));
+    }
+    Ok(SuiteSide { label, runs })
+}
+
 fn one_side(file: &StoredFile) -> Result<Side, NotASide> {
     let refused = |why: &str| Err(NotASide::File(file.name.clone(), why.to_owned()));
     match &file.result {
@@ -108,6 +191,7 @@ fn one_side(file: &StoredFile) -> Result<Side, NotASide> {
         ResultDocument::Comparison(_) => {
             refused("it compares several results already: `pummel show` prints it")
         }
+        ResultDocument::Suites(_) => refused("it compares two suites already: `pummel show` prints it"),
         ResultDocument::Series(series) => {
             refused(&NotAResult::Another(Some(series.command.clone())).to_string())
         }
@@ -119,7 +203,9 @@ mod tests {
     use pummel_measure::measurement::{Keep, Status};
 
     use super::*;
-    use crate::comparison::{Claim, ClaimKind, Comparison, Comparisons, PairCommand, Question, json};
+    use crate::comparison::{
+        Claim, ClaimKind, Comparison, Comparisons, PairCommand, Question, SuitesComparison, json,
+    };
     use crate::document::Document;
     use crate::example::Run;
     use crate::json::render;
@@ -249,5 +335,73 @@ mod tests {
         let other = other.report(|report| render(&Document::of(report)));
         let why = side_of(&[file("a", &single()), file("b", &other)]).expect_err("two loads").to_string();
         assert!(why.contains("--connections"), "{why}");
+    }
+
+    /// A suite of runs with these names, each of so many rounds.
+    fn suite(names: &[&str], rounds: usize) -> Option<SuiteRuns> {
+        let run = |name: &&str| {
+            let own = side(1.0, 1);
+            let runs = own.runs.iter().cycle().take(rounds).cloned().collect();
+            ((*name).to_owned(), Side { runs, ..own })
+        };
+        Some(names.iter().map(run).collect())
+    }
+
+    fn suites(sides: &[&[(&str, Option<SuiteRuns>)]]) -> Result<Option<[SuiteSide; 2]>, NotASide> {
+        let named = |(name, runs): &(&str, Option<SuiteRuns>)| ((*name).to_owned(), runs.clone());
+        sides_of_suites(sides.iter().map(|side| side.iter().map(named).collect()).collect())
+    }
+
+    #[test]
+    fn suites_of_one_side_have_their_rounds_together() {
+        let first = [("a1.json", suite(&["x", "y"], 2)), ("a2.json", suite(&["y", "z"], 3))];
+        let [a, b] =
+            suites(&[&first, &[("b.json", suite(&["x"], 4))]]).expect("suites").expect("two of them");
+        let rounds: Vec<(&str, usize)> =
+            a.runs.iter().map(|(name, side)| (name.as_str(), side.runs.len())).collect();
+        assert_eq!((rounds, a.label.as_str()), (vec![("x", 2), ("y", 5), ("z", 3)], "a1.json, a2.json"));
+        assert_eq!((b.runs.len(), b.runs[0].1.label.as_str()), (1, "b.json"));
+    }
+
+    #[test]
+    fn what_is_no_pair_of_suites_is_told() {
+        let plain = ("run.json", None);
+        assert_eq!(suites(&[&[plain.clone()], &[plain.clone()]]), Ok(None));
+        assert_eq!(suites(&[]), Ok(None));
+        let one = ("a.json", suite(&["x"], 6));
+        let other_load = {
+            let mut runs = suite(&["x"], 6).unwrap_or_default();
+            runs[0].1.plan.groups[0].clients = 9;
+            ("c.json", Some(runs))
+        };
+        let names: Vec<String> = (0..=SUITE_RUNS_MAX).map(|name| name.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        for (sides, words) in [
+            (
+                vec![vec![one.clone()], vec![plain]],
+                "a.json: a suite is compared with another suite, and run.json is none",
+            ),
+            (vec![vec![one.clone()]], "two at a time: the other side is missing"),
+            (vec![vec![one.clone()]; 3], "two at a time: more sides are not compared"),
+            (vec![vec![one.clone(), other_load], vec![one.clone()]], "they differ in --connections"),
+            (vec![vec![("b.json", suite(&["x"], 51))], vec![one.clone()]], "51 rounds of \"x\"; up to 50"),
+            (vec![vec![one], vec![("b.json", suite(&names, 1))]], "b.json: 201 runs; up to 200 of a suite"),
+        ] {
+            let sides: Vec<&[_]> = sides.iter().map(Vec::as_slice).collect();
+            let why = suites(&sides).expect_err("no two suites").to_string();
+            assert!(why.contains(words), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_comparison_of_suites_is_no_side() {
+        let suite =
+            |label: &str| SuiteSide { label: label.to_owned(), runs: suite(&["x"], 6).unwrap_or_default() };
+        let compared = SuitesComparison::of(suite("a"), suite("b"), &Question::default());
+        let stored = file("suites.json", &render(&compared));
+        assert_eq!(sides_of(&stored), Ok(None));
+        assert_eq!(suite_sides(&[vec![stored.clone()]]), Ok(None));
+        let why = side_of(&[stored]).expect_err("two suites already").to_string();
+        assert_eq!(why, "suites.json: it compares two suites already: `pummel show` prints it");
     }
 }

@@ -280,7 +280,7 @@ fn pairs_that_are_too_few_for_the_judged_figures_say_so_and_show_no_equality() {
     let few = of(6, &question);
     assert_eq!(few.row(Metric::P99).word, Word::NotKnown);
     let needed = Doubt::FewPairs { pairs: 6, figures: 2, needed: 7 };
-    assert_eq!(few.too_few_pairs(), Some(needed.clone()));
+    assert_eq!(few.too_few_for_figures(), Some(needed.clone()));
     let said = text(&few);
     assert!(
         said.contains("NOT DECIDED: 6 pairs can show no difference in any of 2 judged figures"),
@@ -299,7 +299,7 @@ fn pairs_that_are_too_few_for_the_judged_figures_say_so_and_show_no_equality() {
     // A seventh pair is enough for two figures, and six are for one.
     assert_eq!(of(7, &question).row(Metric::P99).word, Word::Differ);
     let one = of(6, &Question::default());
-    assert_eq!((one.row(Metric::P99).word, one.too_few_pairs()), (Word::Differ, None));
+    assert_eq!((one.row(Metric::P99).word, one.too_few_for_figures()), (Word::Differ, None));
 }
 
 #[test]

@@ -416,6 +416,7 @@ pub(crate) struct Label {
     plan: Option<IgnoredAny>,
     command: Option<String>,
     comparisons: Option<IgnoredAny>,
+    pairs: Option<IgnoredAny>,
     servers: Option<IgnoredAny>,
     data: Option<IgnoredAny>,
 }
@@ -443,6 +444,11 @@ impl Label {
     /// Whether the result is that of three sides or more.
     pub(crate) fn compares_several(&self) -> bool {
         self.comparisons.is_some()
+    }
+
+    /// Whether the result is a comparison of two suites.
+    pub(crate) fn compares_suites(&self) -> bool {
+        self.pairs.is_some()
     }
 
     /// Whether the fields are those of a plan. A result has a plan too, beside its status.

@@ -21,7 +21,7 @@ use super::svg::{WORDS_MAX, cut_name, in_layouts};
 use super::words::command_line;
 use super::{Heading, PageOptions, picture_data, repeated, sections};
 use crate::VERSION;
-use crate::comparison::{Comparison, Outcome, PairCommand, SIDE_NAMES, Side, json_of_all};
+use crate::comparison::{ClaimResult, Comparison, Outcome, PairCommand, SIDE_NAMES, Side, json_of_all};
 use crate::document::{Document, ToolResult};
 use crate::numbers::{grouped, number};
 use crate::run_figures::Metric;
@@ -111,19 +111,25 @@ fn drawn_sides<'a>(sides: &ComparedSides<'a>) -> Vec<DrawnSide<'a>> {
 fn badges(comparisons: &[Comparison]) -> Vec<(String, Option<bool>)> {
     let claims = comparisons.iter().flat_map(|pair| {
         pair.claims.iter().map(|claim| {
-            let fate = match claim.outcome {
-                Outcome::Held => Some(true),
-                Outcome::Violated | Outcome::NotJudged(_) => Some(false),
-            };
-            let subject = format!("{} {}", claim.claim.flag(), claim.claim.metric.name());
-            (format!("{} against {}, {subject}: {}", pair.names.0[1], pair.names.0[0], claim.name()), fate)
+            let (words, is_good) = badge_of(claim);
+            (format!("{} against {}, {words}", pair.names.0[1], pair.names.0[0]), is_good)
         })
     });
     claims.collect()
 }
 
+/// Words for a claim and its outcome, with whether it holds.
+pub(super) fn badge_of(claim: &ClaimResult) -> (String, Option<bool>) {
+    let is_good = match claim.outcome {
+        Outcome::Held => true,
+        Outcome::Violated | Outcome::NotJudged(_) => false,
+    };
+    let subject = format!("{} {}", claim.claim.flag(), claim.claim.metric.name());
+    (format!("{subject}: {}", claim.name()), Some(is_good))
+}
+
 /// The sides by their letters, and how they were measured.
-fn side_list(view: &View) -> Markup {
+pub(super) fn side_list(view: &View) -> Markup {
     let ran = ("", view.ran.iter().map(|parts| parts.join(", ")).collect::<Vec<_>>().join("; "));
     let sides = view.sides.iter().map(|side| (side.name, side.parts.join(", ")));
     let sides: Vec<(&str, String)> = sides.chain([ran]).collect();
@@ -178,7 +184,7 @@ fn estimated(pair: &Comparison) -> Markup {
 }
 
 /// What differs besides the figures, as a table; a sentence where nothing does.
-fn differences(pair: &Comparison) -> Markup {
+pub(super) fn differences(pair: &Comparison) -> Markup {
     let [first, second] = pair.names.0;
     let all = pair.difference_words().into_iter();
     let rows: Vec<Vec<String>> =

@@ -1,8 +1,10 @@
 //! Pages of runs in miniature: readable as XML, with nothing foreign in them, within their size.
 
 use super::*;
+use crate::comparison::suite_tests::{in_any_order, planted, suites};
 use crate::comparison::{
-    Comparison, PairCommand, Question, SIDE_NAMES, Side, SideNames, SideSource, StoredFile, side_of,
+    Claim, ClaimKind, Comparison, PairCommand, Question, SIDE_NAMES, Side, SideNames, SideSource, StoredFile,
+    SuiteSide, SuitesComparison, side_of,
 };
 use crate::document::{
     AgentsResult, CurveSearch, Document, EventResult, LossResult, MemberResult, PartResult, PhaseResult,
@@ -10,6 +12,7 @@ use crate::document::{
 };
 use crate::example::{Run, sample};
 use crate::repetition::Repetition;
+use crate::run_figures::Metric;
 use crate::run_figures::tests::run_at;
 use crate::stored;
 use crate::stored::ResultDocument;
@@ -438,6 +441,48 @@ fn two_to_eight_results_have_a_page_of_their_own() {
         let json = stored::json_of(&page).expect("the page holds the comparison");
         assert!(serde_json::from_slice::<serde_json::Value>(&json).is_ok());
     }
+}
+
+#[test]
+fn two_suites_have_a_page_with_a_row_for_each_run_in_its_picture_and_its_table() {
+    let mut compared = suites(6, &planted(1.3), &in_any_order());
+    compared.pairs[3].name = "reads </script>".to_owned();
+    let page = of_suites(&compared, &PageOptions { title: None, embed: Embed::Full });
+    let shown = body(&page);
+    is_well_formed(&shown);
+    assert!(shown.contains("<h1>1 of 12 runs differs: &quot;reads &lt;/script&gt;&quot; p99 +"), "{shown}");
+    for (piece, count) in [
+        ("class=\"interval c1\"", 11),
+        ("class=\"interval c2\"", 1),
+        ("<details><summary>run ", 11),
+        (">differs</td>", 1),
+        (">no difference</td>", 11),
+        ("<title id=\"changes-t\">By how much p99 of B differs from A</title>", 1),
+    ] {
+        assert_eq!(shown.matches(piece).count(), count, "{piece}: {shown}");
+    }
+    let Ok(ResultDocument::Suites(read)) = stored::read(&stored::json_of(&page).expect("data")) else {
+        panic!("the page holds the comparison")
+    };
+    assert_eq!(*read, compared);
+    // Several figures are told apart, and gates have a badge each.
+    let gates = Question {
+        metrics: vec![Metric::P50, Metric::P99],
+        claims: vec![Claim { metric: Metric::P99, limit: 0.1, kind: ClaimKind::Worse }],
+        ..in_any_order()
+    };
+    let page = of_suites(&suites(6, &planted(1.3), &gates), &PageOptions::default());
+    let page = body(&page);
+    is_well_formed(&page);
+    assert!(
+        page.contains(">p50 run 3<") && page.contains("<li class=\"bad\">run 3: --worse p99: failed</li>"),
+        "{page}"
+    );
+    assert_eq!(page.matches("<li class=\"good\">").count(), 11, "{page}");
+    let none = SuitesComparison::of(SuiteSide::default(), SuiteSide::default(), &in_any_order());
+    let page = body(&of_suites(&none, &PageOptions::default()));
+    is_well_formed(&page);
+    assert!(page.contains("no run is in both suites") && !page.contains("Each run"), "{page}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ use self::server_stats::server_stats;
 use self::tables::tables;
 pub(crate) use self::units::byte_text;
 use self::units::duration_text;
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, SuitesComparison};
 use crate::document::{Document, FailOnAnswer, RequestTotals, VerifyResult};
 use crate::numbers::number;
 use crate::repetition::Repetition;
@@ -73,6 +73,15 @@ pub fn comparison(comparisons: &[Comparison], detail: Detail, paper: Paper) -> S
         Detail::Line => format!("{}\n", visible::words(&view::pair::brief(comparisons))),
         Detail::Screen | Detail::Times => draw(&view::pair::view(comparisons, Wanted::Screen), paper),
         Detail::Everything => draw(&view::pair::view(comparisons, Wanted::Everything), paper),
+    }
+}
+
+/// Text of the comparison of two suites, with a line end after each line.
+pub fn suites(compared: &SuitesComparison, detail: Detail, paper: Paper) -> String {
+    match detail {
+        Detail::Line => format!("{}\n", visible::words(&view::suites::brief(compared))),
+        Detail::Screen | Detail::Times => draw(&view::suites::view(compared, Wanted::Screen), paper),
+        Detail::Everything => draw(&view::suites::view(compared, Wanted::Everything), paper),
     }
 }
 

@@ -22,6 +22,9 @@ fn of_one(pair: &Comparison, doubt: &Doubt) -> Option<String> {
         Doubt::FewPairs { pairs, figures, needed } => format!(
             "{pairs} pairs can show no difference in any of {figures} judged figures: it takes {needed} pairs, or fewer figures"
         ),
+        Doubt::FewRunsForFigures { runs, figures, needed } => format!(
+            "{runs} runs a side can show no difference in any of {figures} judged figures: it takes {needed}, or fewer figures"
+        ),
         Doubt::NoAlternation => {
             let [first, second] = pair.names.0;
             format!(

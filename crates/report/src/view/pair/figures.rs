@@ -35,12 +35,7 @@ pub(super) fn tables(comparisons: &[Comparison], is_everything: bool) -> Vec<Tab
 /// The figures that some side knows, those that are judged first.
 fn rows(comparisons: &[Comparison], is_everything: bool) -> Vec<Metric> {
     let is_judged = |metric: Metric| comparisons.iter().any(|pair| pair.row(metric).is_judged);
-    let is_known = |metric: Metric| {
-        comparisons.iter().any(|pair| {
-            let row = pair.row(metric);
-            row.values != [None, None] || row.bounds != [None, None]
-        })
-    };
+    let is_known = |metric: Metric| comparisons.iter().any(|pair| pair.row(metric).is_known());
     // The CPU time of the servers says more of them than that of the generator.
     let is_own =
         |metric: Metric| metric == Metric::ClientCpu && !is_everything && is_known(Metric::ServerCpu);
@@ -56,7 +51,7 @@ fn rows(comparisons: &[Comparison], is_everything: bool) -> Vec<Metric> {
 }
 
 /// A value of one side.
-fn side_cell(pair: &Comparison, row: &Figure, side: usize) -> Cell {
+pub(in crate::view) fn side_cell(pair: &Comparison, row: &Figure, side: usize) -> Cell {
     let text = match (row.values[side], row.bounds[side]) {
         (Some(known), _) => value(row.metric, known),
         (None, Some(bound)) => format!("> {}", value(row.metric, bound)),
@@ -208,6 +203,12 @@ fn rule(pair: &Comparison) -> Option<String> {
         return None;
     }
     let of = 100.0 * ALPHA;
+    if let Some(tests) = pair.tests_in_all {
+        return Some(format!(
+            "Judged: {}. Of 100 suites with equal sides at most {of} call any figure different (each p is corrected by Holm for {tests} figures)",
+            judged.join(", ")
+        ));
+    }
     Some(match judged.as_slice() {
         [one] => format!("Judged: {one}. Of 100 experiments with equal sides at most {of} call it different"),
         several => format!(

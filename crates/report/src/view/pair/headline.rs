@@ -21,7 +21,12 @@ pub struct Headline {
 impl Headline {
     /// The words of the comparisons of one side or more with the first.
     pub fn of(comparisons: &[Comparison]) -> Headline {
-        let has = |wanted: &dyn Fn(&Comparison) -> bool| comparisons.iter().any(wanted);
+        Headline::of_each(&comparisons.iter().collect::<Vec<_>>())
+    }
+
+    /// The words of several comparisons together.
+    pub(in crate::view) fn of_each(comparisons: &[&Comparison]) -> Headline {
+        let has = |wanted: &dyn Fn(&Comparison) -> bool| comparisons.iter().any(|pair| wanted(pair));
         let says = |word: Word, is_claim: bool| {
             let is_said = |own: &Judged<'_>| own.word == Some(word) && (own.claim.is_some() || !is_claim);
             has(&|pair| judged(pair).iter().any(is_said))

@@ -6,20 +6,20 @@ use super::word::Word;
 
 /// A judged figure.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Judged<'a> {
+pub(in crate::view) struct Judged<'a> {
     /// The figure.
-    pub(super) row: &'a Row,
+    pub(in crate::view) row: &'a Row,
     /// What was claimed of it, and what became of that.
-    pub(super) claim: Option<&'a ClaimResult>,
+    pub(in crate::view) claim: Option<&'a ClaimResult>,
     /// The word in capitals that it gives the result.
-    pub(super) word: Option<Word>,
+    pub(in crate::view) word: Option<Word>,
 }
 
 /// The judged figures, those that matter most first.
-pub(super) fn judged(pair: &Comparison) -> Vec<Judged<'_>> {
+pub(in crate::view) fn judged(pair: &Comparison) -> Vec<Judged<'_>> {
     let claimed = pair.claims.iter().map(|claim| {
         let row = pair.row(claim.claim.metric);
-        Judged { row, claim: Some(claim), word: word_of_claim(claim, row) }
+        Judged { row, claim: Some(claim), word: word_of_claim(claim, row, pair.tests_in_all.is_none()) }
     });
     let is_claimed = |row: &Row| pair.claims.iter().any(|claim| claim.claim.metric == row.metric);
     let others = pair.rows.iter().filter(|row| row.is_judged && !is_claimed(row)).map(|row| {
@@ -40,13 +40,15 @@ pub(super) fn judged(pair: &Comparison) -> Vec<Judged<'_>> {
     all
 }
 
-fn word_of_claim(claim: &ClaimResult, row: &Row) -> Option<Word> {
+fn word_of_claim(claim: &ClaimResult, row: &Row, is_alone: bool) -> Option<Word> {
     match (&claim.outcome, claim.claim.kind) {
         (Outcome::Held, _) => None,
         (Outcome::NotJudged(_), _) => Some(Word::NotDecided),
         (Outcome::Violated, ClaimKind::Worse) => Some(Word::Worse),
         (Outcome::Violated, ClaimKind::Within) => {
-            let is_worse = row.worsening().is_some_and(|(low, _)| low > claim.claim.limit);
+            // An interval is of its pair alone: beside others the figures have to differ too.
+            let may_be_worse = is_alone || row.word == RowWord::Differ;
+            let is_worse = may_be_worse && row.worsening().is_some_and(|(low, _)| low > claim.claim.limit);
             Some(if is_worse { Word::Worse } else { Word::NotSure })
         }
     }
@@ -65,13 +67,13 @@ fn is_undecided(pair: &Comparison, row: &Row) -> bool {
 }
 
 /// Why a figure is not decided.
-pub(super) fn doubts_of(pair: &Comparison, judged: &Judged<'_>) -> Vec<Doubt> {
+pub(in crate::view) fn doubts_of(pair: &Comparison, judged: &Judged<'_>) -> Vec<Doubt> {
     if let Some(Outcome::NotJudged(why)) = judged.claim.map(|claim| &claim.outcome) {
         return without_repeated(why.clone());
     }
     let is_decisive = |doubt: &&Doubt| !doubt.leaves_intervals();
     let mut why: Vec<Doubt> =
-        pair.doubts.iter().filter(is_decisive).cloned().chain(pair.too_few_pairs()).collect();
+        pair.doubts.iter().filter(is_decisive).cloned().chain(pair.too_few_for_figures()).collect();
     if why.is_empty() {
         why = match judged.row.word {
             _ if judged.row.change.is_none() => vec![Doubt::UnknownFigure { metric: judged.row.metric }],
@@ -85,7 +87,7 @@ pub(super) fn doubts_of(pair: &Comparison, judged: &Judged<'_>) -> Vec<Doubt> {
 }
 
 /// Why a figure is not decided, without wrong values that were found while it was measured, which are a result of their own.
-pub(super) fn open_doubts(pair: &Comparison, judged: &Judged<'_>) -> Vec<Doubt> {
+pub(in crate::view) fn open_doubts(pair: &Comparison, judged: &Judged<'_>) -> Vec<Doubt> {
     let mut why = doubts_of(pair, judged);
     why.retain(|doubt| pair.asked_pairs.is_none() || !matches!(doubt, Doubt::WrongValues { .. }));
     why

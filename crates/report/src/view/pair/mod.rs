@@ -2,10 +2,10 @@
 
 mod differences;
 mod doubts;
-mod figures;
+pub(in crate::view) mod figures;
 mod headline;
-mod judged;
-mod result;
+pub(in crate::view) mod judged;
+pub(in crate::view) mod result;
 pub(in crate::view) mod sides;
 mod word;
 

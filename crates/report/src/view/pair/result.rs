@@ -243,7 +243,7 @@ fn seen_words(pair: &Comparison, row: &Row) -> String {
 }
 
 /// What a claim allows, in percent.
-fn limit_words(limit: f64) -> String {
+pub(in crate::view) fn limit_words(limit: f64) -> String {
     format!("{} %", plain(100.0 * limit))
 }
 

@@ -1,0 +1,24 @@
+//! The headline of two suites: the words in capitals that hold of any pair of runs, and the exit status.
+
+use super::super::pair::judged::judged;
+use super::super::pair::{Headline, Word};
+use crate::comparison::{Comparison, NamedPair, SuitesComparison};
+
+/// The words of all pairs of runs together, and the exit status. Suites without a run in common are not decided.
+pub fn headline(suites: &SuitesComparison) -> Headline {
+    let all: Vec<&Comparison> = suites.pairs.iter().map(|pair| &pair.comparison).collect();
+    if all.is_empty() {
+        return Headline { words: vec![Word::NotDecided], status: 1 };
+    }
+    let mut headline = Headline::of_each(&all);
+    // Some runs that are not decided leave those that are; a gate that cannot be judged does not.
+    if headline.status == 0 && suites.pairs.iter().any(|pair| !is_undecided(pair)) {
+        headline.words.retain(|word| *word != Word::NotDecided);
+    }
+    headline
+}
+
+/// Whether nothing is known of a judged figure of two runs.
+pub(super) fn is_undecided(pair: &NamedPair) -> bool {
+    judged(&pair.comparison).iter().any(|own| own.word == Some(Word::NotDecided))
+}
