@@ -471,7 +471,7 @@ fn two_suites_have_a_page_with_a_row_for_each_run_in_its_picture_and_its_table()
         claims: vec![Claim { metric: Metric::P99, limit: 0.1, kind: ClaimKind::Worse }],
         ..in_any_order()
     };
-    let page = of_suites(&suites(6, &planted(1.3), &gates), &PageOptions::default());
+    let page = of_suites(&suites(7, &planted(1.3), &gates), &PageOptions::default());
     let page = body(&page);
     is_well_formed(&page);
     assert!(
