@@ -31,6 +31,7 @@ use crate::commands::schema::SchemaArgs;
 use crate::commands::search::SearchArgs;
 use crate::commands::series::ScanArgs;
 use crate::commands::show::ShowArgs;
+use crate::commands::suite::SuiteArgs;
 use crate::commands::table::TableArgs;
 use crate::commands::trace::TraceCommandArgs;
 use crate::commands::workloads::WorkloadsArgs;
@@ -63,6 +64,8 @@ pub enum Command {
     Scan(Box<ScanArgs>),
     /// Compare two servers, builds or settings by alternating runs
     Ab(Box<AbArgs>),
+    /// Make named runs in order, each with what it is expected to show
+    Suite(Box<SuiteArgs>),
     /// Compare stored results: what differs, and whether that is more than chance
     Compare(CompareArgs),
     /// Audit stored results: whether each measures what its name says

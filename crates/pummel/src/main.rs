@@ -30,6 +30,7 @@ use pummel_tool::commands::search::search;
 use pummel_tool::commands::series::scan;
 use pummel_tool::commands::show::show;
 use pummel_tool::commands::single;
+use pummel_tool::commands::suite::suite;
 use pummel_tool::commands::table::table;
 use pummel_tool::commands::trace::trace;
 use pummel_tool::commands::workloads::workloads;
@@ -68,6 +69,7 @@ fn follow(command: Command, inputs: &FrontInputs) -> Exit {
         Command::Search(args) => search(&args, inputs),
         Command::Scan(args) => scan(&args, inputs),
         Command::Ab(args) => ab(&args, inputs),
+        Command::Suite(args) => suite(&args, inputs),
         Command::Compare(args) => compare(&args),
         Command::Audit(args) => audit(&args),
         Command::Curve(args) => curve(&args, inputs),

@@ -6,7 +6,8 @@ use clap::Command;
 use pummel_fronts::fronts::FRONTS;
 
 /// The subcommands that `pummel -h` names.
-const COMMANDS: &[&str] = &["run", "load", "search", "ab", "compare", "show", "report", "serve", "demo"];
+const COMMANDS: &[&str] =
+    &["run", "load", "search", "ab", "suite", "compare", "show", "report", "serve", "demo"];
 
 /// A subcommand with a help on one screen: the ids of the options in it, and an example.
 type ShortHelp = (&'static str, &'static [&'static str], &'static str);
@@ -72,6 +73,14 @@ const SHORT_HELPS: &[ShortHelp] = &[
             "json",
         ],
         "pummel ab -s 127.0.0.1:11211 --versus 127.0.0.1:11212 --pairs 10",
+    ),
+    (
+        "suite",
+        &[
+            "suite", "list", "print", "rounds", "only", "program", "restart", "resume", "server", "time",
+            "json", "report", "junit",
+        ],
+        "pummel suite our-cache.toml -s 127.0.0.1 --json today.json",
     ),
     (
         "compare",

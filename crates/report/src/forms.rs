@@ -5,6 +5,7 @@ use pummel_measure::failed_keys::FailedKeys;
 
 use crate::document::Document;
 use crate::stored::ResultDocument;
+use crate::suite::SuiteDocument;
 use crate::{failed_keys, hdr, junit, layouts};
 
 /// A form of a result that is a file.
@@ -40,6 +41,8 @@ pub enum Writing {
 pub enum Render {
     /// A form of the result of one run alone.
     OfRun(fn(&Document) -> Vec<u8>),
+    /// A form of the result of one run or of a suite.
+    OfRunOrSuite(fn(&Document) -> Vec<u8>, fn(&SuiteDocument) -> Vec<u8>),
     /// A form of the result of one run or of a series of runs.
     OfAny(fn(&ResultDocument) -> Vec<u8>),
     /// A form of one run that has every request as a line, which is written while the run goes on.
@@ -88,7 +91,7 @@ pub static FORMS: &[&Form] = &[
         takes_stdout: false,
         wants_histograms: false,
         writing: Writing::Final,
-        render: Render::OfRun(junit::render),
+        render: Render::OfRunOrSuite(junit::render, junit::render_suite),
     },
     &Form {
         name: "summary",
@@ -128,15 +131,26 @@ impl Form {
         matches!(self.render, Render::OfAny(_))
     }
 
+    /// Whether the result of a suite has it.
+    pub fn is_of_suites(&self) -> bool {
+        matches!(self.render, Render::OfAny(_) | Render::OfRunOrSuite(..))
+    }
+
     /// Its bytes for a result; `None` if they are written request by request, or the result is of several runs and has no such form.
     pub fn bytes_of(&self, result: &ResultDocument) -> Option<Vec<u8>> {
         match (self.render, result) {
             (Render::OfAny(render), result) => Some(render(result)),
-            (Render::OfRun(render), ResultDocument::Run(run)) => Some(render(run)),
+            (Render::OfRun(render) | Render::OfRunOrSuite(render, _), ResultDocument::Run(run)) => {
+                Some(render(run))
+            }
+            (Render::OfRunOrSuite(_, render), ResultDocument::Suite(suite)) => Some(render(suite)),
             (Render::OfFailedKeys(render), ResultDocument::Run(run)) => {
                 run.failed_keys.as_ref().map(|failed| render(failed, &run.plan))
             }
-            (Render::OfRun(_) | Render::OfRequests | Render::OfFailedKeys(_), _) => None,
+            (
+                Render::OfRun(_) | Render::OfRunOrSuite(..) | Render::OfRequests | Render::OfFailedKeys(_),
+                _,
+            ) => None,
         }
     }
 }

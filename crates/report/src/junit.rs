@@ -8,6 +8,7 @@ use pummel_measure::uncertainty::quantile_name;
 use crate::document::{Document, Figure, GoalOutcome, UntilOutcome};
 use crate::escaped::{Text, Xml};
 use crate::numbers::{grouped, number};
+use crate::suite::{ExpectationResult, SuiteDocument, SuiteRun};
 use crate::words::fail_on::answer_words;
 use crate::words::outcomes::other_outcomes;
 
@@ -21,8 +22,67 @@ enum Fate {
     Skipped(String),
 }
 
+/// A group of cases, as a test page shows it.
+struct Group {
+    name: String,
+    /// The class of its cases, by which a test page tells those of equal names apart.
+    class: String,
+    seconds: f64,
+    cases: Vec<(String, Fate)>,
+}
+
 /// The cases of a run.
 pub fn render(document: &Document) -> Vec<u8> {
+    let name = format!("pummel {}", document.plan.servers.join(", "));
+    let class = "pummel".to_owned();
+    written(vec![Group { name, class, seconds: document.seconds, cases: cases(document) }])
+}
+
+/// The cases of a suite: a group for each run, with those of each round, and one for each thing that the run was expected to show.
+pub fn render_suite(suite: &SuiteDocument) -> Vec<u8> {
+    let group = |run: &SuiteRun| {
+        let several = suite.rounds > 1;
+        let of_round = |(place, result): (usize, &Document)| {
+            let round = if several { format!("round {}: ", place + 1) } else { String::new() };
+            cases(result)
+                .into_iter()
+                .map(move |(name, fate)| (format!("{round}{name}"), fate))
+                .collect::<Vec<_>>()
+        };
+        let made = run.results.iter().enumerate().flat_map(of_round);
+        Group {
+            name: format!("{}: {}", suite.title, run.name),
+            class: run.name.clone(),
+            seconds: run.results.iter().map(|result| result.seconds).sum(),
+            cases: std::iter::once(all_made(suite, run))
+                .chain(made)
+                .chain(run.expectations.iter().map(expected))
+                .collect(),
+        }
+    };
+    written(suite.runs.iter().map(group).collect())
+}
+
+/// The case of the rounds of a run that are missing or failed.
+fn all_made(suite: &SuiteDocument, run: &SuiteRun) -> (String, Fate) {
+    let why = || match (&run.reason, run.results.is_empty()) {
+        (Some(reason), _) => reason.clone(),
+        (None, true) => "the run was not made".to_owned(),
+        (None, false) => format!("{} of {} rounds were made", run.results.len(), suite.rounds),
+    };
+    let fate = if run.is_whole(suite.rounds) { Fate::Passed } else { Fate::Failed(why()) };
+    ("made".to_owned(), fate)
+}
+
+/// The case of something that a run was expected to show. What is not known was not shown.
+fn expected(outcome: &ExpectationResult) -> (String, Fate) {
+    let name = format!("{} {}", outcome.subject, outcome.expected);
+    let fate = if outcome.met == Some(true) { Fate::Passed } else { Fate::Failed(outcome.words()) };
+    (name, fate)
+}
+
+/// The cases of the result of a run.
+fn cases(document: &Document) -> Vec<(String, Fate)> {
     let mut cases = vec![
         ("complete".to_owned(), complete(document)),
         ("answered".to_owned(), answered(document)),
@@ -32,29 +92,47 @@ pub fn render(document: &Document) -> Vec<u8> {
     cases.extend(asked(document));
     cases.extend(document.goals.iter().map(goal));
     cases.extend(document.until.iter().map(until));
-    let failures = cases.iter().filter(|(_, fate)| matches!(fate, Fate::Failed(_))).count();
-    let skipped = cases.iter().filter(|(_, fate)| matches!(fate, Fate::Skipped(_))).count();
-    let (count, seconds) = (cases.len().to_string(), format!("{:.3}", document.seconds));
+    cases
+}
+
+/// The groups as XML.
+fn written(groups: Vec<Group>) -> Vec<u8> {
+    let all = groups.iter().flat_map(|group| &group.cases);
+    let head = counts(all, groups.iter().map(|group| group.seconds).sum());
+    let text = Text::of("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ").and(head).mark("\">\n");
+    let text = groups.into_iter().fold(text, |text, group| {
+        let head = counts(group.cases.iter(), group.seconds);
+        let text =
+            text.mark("<testsuite name=\"").cut(&group.name, WORDS_MAX).mark("\" ").and(head).mark("\">\n");
+        text.each(group.cases.into_iter().map(|own| case(&group.class, own)), "\n").mark("</testsuite>\n")
+    });
+    text.mark("</testsuites>\n").finish().into_bytes()
+}
+
+/// The attributes that count cases.
+fn counts<'a>(cases: impl Iterator<Item = &'a (String, Fate)>, seconds: f64) -> Text<Xml> {
+    let (mut all, mut failures, mut skipped) = (0, 0, 0);
+    for (_, fate) in cases {
+        all += 1;
+        match fate {
+            Fate::Passed => {}
+            Fate::Failed(_) => failures += 1,
+            Fate::Skipped(_) => skipped += 1,
+        }
+    }
     let head = [
-        ("tests=\"", count),
+        ("tests=\"", all.to_string()),
         ("\" failures=\"", failures.to_string()),
         ("\" errors=\"0\" skipped=\"", skipped.to_string()),
-        ("\" time=\"", seconds),
+        ("\" time=\"", format!("{seconds:.3}")),
     ];
-    let head = head.iter().fold(Text::<Xml>::default(), |text, (mark, words)| text.mark(mark).words(words));
-    let text = Text::of("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ")
-        .and(head.clone())
-        .mark("\">\n<testsuite name=\"pummel ")
-        .cut(&document.plan.servers.join(", "), WORDS_MAX)
-        .mark("\" ")
-        .and(head)
-        .mark("\">\n");
-    text.each(cases.into_iter().map(case), "\n").mark("</testsuite>\n</testsuites>\n").finish().into_bytes()
+    head.iter().fold(Text::<Xml>::default(), |text, (mark, words)| text.mark(mark).words(words))
 }
 
 /// A test case. Some readers show the attribute of its message, others the body.
-fn case((name, fate): (String, Fate)) -> Text<Xml> {
-    let case = Text::of("<testcase classname=\"pummel\" name=\"").cut(&name, WORDS_MAX);
+fn case(class: &str, (name, fate): (String, Fate)) -> Text<Xml> {
+    let case =
+        Text::of("<testcase classname=\"").cut(class, WORDS_MAX).mark("\" name=\"").cut(&name, WORDS_MAX);
     let (begin, why, end) = match fate {
         Fate::Passed => return case.mark("\"/>"),
         Fate::Failed(why) => ("\"><failure message=\"", why, "</failure></testcase>"),

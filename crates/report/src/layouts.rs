@@ -9,7 +9,7 @@ use crate::text::{self, Detail};
 use crate::view::run::Wanted;
 use crate::view::series::SeriesHeadline;
 use crate::view::{pair, repeated, suites};
-use crate::{comparison, csv, curve, json, markdown, repetition};
+use crate::{comparison, csv, curve, json, markdown, repetition, suite, view};
 
 /// The text of the result, with a line end after each line.
 pub fn text_of(result: &ResultDocument, detail: Detail, paper: Paper) -> String {
@@ -20,6 +20,7 @@ pub fn text_of(result: &ResultDocument, detail: Detail, paper: Paper) -> String 
         ResultDocument::Pair(pair) => text::comparison(from_ref(pair), detail, paper),
         ResultDocument::Comparison(all) => text::comparison(&all.comparisons, detail, paper),
         ResultDocument::Suites(both) => text::suites(both, detail, paper),
+        ResultDocument::Suite(suite) => text::suite(suite, detail, paper),
     }
 }
 
@@ -32,6 +33,7 @@ pub fn markdown_of(result: &ResultDocument) -> Vec<u8> {
         ResultDocument::Pair(pair) => markdown::render(&pair::view(from_ref(pair), Wanted::Screen)),
         ResultDocument::Comparison(all) => markdown::render(&pair::view(&all.comparisons, Wanted::Screen)),
         ResultDocument::Suites(both) => markdown::render(&suites::view(both, Wanted::Screen)),
+        ResultDocument::Suite(suite) => markdown::render(&view::suite::view(suite, Wanted::Screen)),
     }
 }
 
@@ -44,6 +46,7 @@ pub fn csv_of(result: &ResultDocument) -> Option<Vec<u8>> {
         ResultDocument::Pair(pair) => Some(comparison::csv(pair)),
         ResultDocument::Comparison(_) => None,
         ResultDocument::Suites(both) => Some(both.csv()),
+        ResultDocument::Suite(suite) => Some(suite::csv(suite)),
     }
 }
 
@@ -56,6 +59,7 @@ pub fn json_of(result: &ResultDocument) -> Vec<u8> {
         ResultDocument::Pair(pair) => json::render(pair),
         ResultDocument::Comparison(all) => json::render(all),
         ResultDocument::Suites(both) => json::render(both),
+        ResultDocument::Suite(suite) => json::render(suite),
     }
 }
 
@@ -68,6 +72,7 @@ pub fn status_of(result: &ResultDocument) -> Option<u8> {
         ResultDocument::Pair(pair) => Some(pair::Headline::of(from_ref(pair)).status),
         ResultDocument::Comparison(all) => Some(pair::Headline::of(&all.comparisons).status),
         ResultDocument::Suites(both) => Some(suites::headline(both).status),
+        ResultDocument::Suite(suite) => Some(suite.exit_status()),
     }
 }
 
@@ -90,5 +95,6 @@ pub fn page_of(result: &ResultDocument, json: &[u8], options: &PageOptions) -> V
             page::of_comparison(&sides, options)
         }
         ResultDocument::Suites(both) => page::of_suites(both, options),
+        ResultDocument::Suite(suite) => page::of_suite(suite, options),
     }
 }

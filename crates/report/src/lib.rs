@@ -51,6 +51,7 @@ pub mod screen;
 #[allow(clippy::disallowed_types)]
 pub mod snapshot;
 pub mod stored;
+pub mod suite;
 pub mod tables;
 pub mod text;
 pub mod transmit;

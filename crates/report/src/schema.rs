@@ -10,6 +10,7 @@ use crate::document::{CurveDocument, Document, Named};
 use crate::findings::AuditDocument;
 use crate::repetition::Repetition;
 use crate::run_figures::Figures;
+use crate::suite::SuiteDocument;
 
 /// The words that every schema has, behind those that say what it describes.
 const READERS: &str = "docs/RESULTS.md explains it. Later versions add fields: readers leave out those that they do not know, and refuse \
@@ -20,7 +21,7 @@ const PLAN: &str = "What pummel explain --plan writes, what pummel run --plan re
                     it. Fields that are left out have their defaults; a field that pummel does not know is refused.";
 
 /// The schemas of results and of plans by their names.
-pub fn schemas() -> [(&'static str, Value); 6] {
+pub fn schemas() -> [(&'static str, Value); 7] {
     let written = |what: &str| format!("{what}; {READERS}");
     let result = written("What run, load and merge write");
     let curve = written("What search, scan and curve write");
@@ -28,12 +29,14 @@ pub fn schemas() -> [(&'static str, Value); 6] {
     let comparison = written("What ab and compare write");
     let audit = written("What audit writes");
     let several = "Comparison of two sides, of several with the first, or of two suites";
+    let suite = written("What suite writes");
     [
         ("result", of::<Document>(Contract::Serialize, "result", "Result of a run", &result)),
         ("curve", of::<CurveDocument>(Contract::Serialize, "curve", "Result of a series", &curve)),
         ("repeat", of::<Repetition>(Contract::Serialize, "repeat", "Result of repeated runs", &repeat)),
         ("comparison", of::<AnyComparison>(Contract::Serialize, "comparison", several, &comparison)),
         ("audit", of::<AuditDocument>(Contract::Serialize, "audit", "Findings of results", &audit)),
+        ("suite", of::<SuiteDocument>(Contract::Serialize, "suite", "Result of a suite", &suite)),
         ("plan", of::<Plan>(Contract::Deserialize, "plan", "Plan of a pummel run", PLAN)),
     ]
 }
@@ -84,6 +87,32 @@ impl JsonSchema for AnyPlan {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "object", "description": "A plan; plan.schema.json describes it." })
+    }
+}
+
+/// The result of a run in that of a suite, which has a schema of its own.
+pub struct AnyResult;
+
+impl JsonSchema for AnyResult {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Result".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "description": "The result of a run; result.schema.json describes it." })
+    }
+}
+
+/// A finding in the result of a suite, which the schema of audits describes.
+pub struct AnyFinding;
+
+impl JsonSchema for AnyFinding {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Finding".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "description": "A finding; audit.schema.json describes it." })
     }
 }
 

@@ -13,6 +13,7 @@ use crate::checked_json;
 use crate::comparison::{Comparison, Comparisons, PairCommand, SuitesComparison};
 use crate::document::{CurveDocument, Document, Label, NotAResult};
 use crate::repetition::Repetition;
+use crate::suite::SuiteDocument;
 
 /// The most bytes that are read of a result, unpacked: 4,096 intervals of eleven operations are some 200 MB.
 pub const STORED_MAX_BYTES: u64 = 1 << 29;
@@ -38,6 +39,8 @@ pub enum ResultDocument {
     Comparison(Box<Comparisons>),
     /// Comparison of two suites.
     Suites(Box<SuitesComparison>),
+    /// Result of a suite.
+    Suite(Box<SuiteDocument>),
 }
 
 impl ResultDocument {
@@ -49,6 +52,7 @@ impl ResultDocument {
             ResultDocument::Repeated(_) => "run --repeat",
             ResultDocument::Pair(pair) => pair.command.name(),
             ResultDocument::Comparison(_) | ResultDocument::Suites(_) => PairCommand::Compare.name(),
+            ResultDocument::Suite(_) => "suite",
         }
     }
 }
@@ -139,6 +143,7 @@ pub fn read(json: &[u8]) -> Result<ResultDocument, NotAResult> {
                 false => Err(NotAResult::Malformed(SUITES_OUT_OF_LIMITS.to_owned())),
             }
         }
+        Some("suite") => parsed(json).map(ResultDocument::Suite),
         Some("ab" | "compare") if label.compares_several() => {
             let several: Box<Comparisons> = parsed(json)?;
             let is_whole = !several.comparisons.is_empty();

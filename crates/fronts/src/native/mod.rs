@@ -15,6 +15,7 @@ pub mod saved;
 mod server_uri;
 pub mod steering;
 pub mod style;
+pub mod suite;
 mod trace_args;
 mod trace_options;
 pub mod typed_rate;

@@ -38,7 +38,7 @@ pub struct CompareArgs {
     /// Results of A, of B and so on; commas separate those of one side. Or one result of `ab`
     ///
     /// Results of 2 to 8 sides, each compared with the first: results of `run` or `run --repeat`, as JSON, gzipped JSON or report
-    /// pages. A result of `ab` has both sides. `-` is standard input
+    /// pages. A result of `ab` has both sides. Two suites are compared run by run. `-` is standard input
     #[arg(value_name = "A.json[,A2.json,...]", required = true, num_args = 1..=SIDE_NAMES.len(), value_hint = ValueHint::FilePath)]
     pub sides: Vec<String>,
     /// How they are judged.

@@ -18,6 +18,8 @@ pub enum SeveralRuns {
     Repeated,
     /// `ab`: runs of two sides.
     Sides,
+    /// `suite`: runs that each have a result of their own.
+    Suite,
 }
 
 /// The reason against options of one run.
@@ -38,37 +40,43 @@ const NO_INTERVALS: &str = "the result of several runs has no intervals";
 const NO_STAMPS: &str = "the result of several runs has no figure of them";
 const NO_TIMES: &str = "the result of several runs has the response alone";
 
+/// The reason against the figures of one run beside a suite.
+const IN_ROWS: &str = "the result of a suite has a row for each run; -v has all times";
+
+/// The reason against the metrics of the runs of a suite.
+const MIXED_RUNS: &str = "the figures of its runs would be mixed";
+
 /// The reason against the metrics of two sides.
 const MIXED: &str = "the metrics of two sides would be mixed";
 
-/// Options of `pummel run` that have no meaning for several runs, and the reasons in a series, for repeated runs and for two sides; no
-/// reason where the option is accepted.
-const REFUSED: [(&str, [&str; 3]); 19] = [
-    ("--rate", [SEVERAL, "", ""]),
-    ("--stage-connections", [SEVERAL, "", ""]),
-    ("--phases", [SEVERAL, "", ""]),
-    ("--pace", [NOT_TIMED, "", ""]),
-    ("--within-second", [NOT_TIMED, "", ""]),
-    ("--conn-rate", [NO_RATE, "", ""]),
-    ("--calls-per-connection", [NO_RATE, "", ""]),
-    ("--goal", ["", "", CHANGE]),
-    ("--fail-on", [SEVERAL, "it judges one run", CHANGE]),
-    ("--interval", [SEVERAL, NO_INTERVALS, NO_INTERVALS]),
+/// Options of `pummel run` that have no meaning for several runs, and the reasons in a series, for repeated runs, for two sides and in
+/// a suite; no reason where the option is accepted.
+const REFUSED: [(&str, [&str; 4]); 19] = [
+    ("--rate", [SEVERAL, "", "", ""]),
+    ("--stage-connections", [SEVERAL, "", "", ""]),
+    ("--phases", [SEVERAL, "", "", ""]),
+    ("--pace", [NOT_TIMED, "", "", ""]),
+    ("--within-second", [NOT_TIMED, "", "", ""]),
+    ("--conn-rate", [NO_RATE, "", "", ""]),
+    ("--calls-per-connection", [NO_RATE, "", "", ""]),
+    ("--goal", ["", "", CHANGE, ""]),
+    ("--fail-on", [SEVERAL, "it judges one run", CHANGE, ""]),
+    ("--interval", [SEVERAL, NO_INTERVALS, NO_INTERVALS, ""]),
     (
         "--until",
-        [SEVERAL, "runs that are compared have one length", "runs that are compared have one length"],
+        [SEVERAL, "runs that are compared have one length", "runs that are compared have one length", ""],
     ),
     (
         "--anonymous",
-        ["", "the result of several runs names its servers", "the sides are told apart by their names"],
+        ["", "the result of several runs names its servers", "the sides are told apart by their names", ""],
     ),
-    ("--server-stats", ["", NO_INTERVALS, NO_INTERVALS]),
-    ("--stamps", ["the result of a series has no figure of them", NO_STAMPS, NO_STAMPS]),
-    ("--times", [SEVERAL, NO_TIMES, NO_TIMES]),
-    ("--plan", [SEVERAL, "", ""]),
-    ("--live", ["", "", "the figures of two sides would be mixed"]),
-    ("--metrics", ["", "", MIXED]),
-    ("--push-result", ["", "", MIXED]),
+    ("--server-stats", ["", NO_INTERVALS, NO_INTERVALS, ""]),
+    ("--stamps", ["the result of a series has no figure of them", NO_STAMPS, NO_STAMPS, ""]),
+    ("--times", [SEVERAL, NO_TIMES, NO_TIMES, IN_ROWS]),
+    ("--plan", [SEVERAL, "", "", ""]),
+    ("--live", ["", "", "the figures of two sides would be mixed", MIXED_RUNS]),
+    ("--metrics", ["", "", MIXED, MIXED_RUNS]),
+    ("--push-result", ["", "", MIXED, MIXED_RUNS]),
 ];
 
 impl SeveralRuns {
@@ -83,7 +91,7 @@ impl SeveralRuns {
     /// Words for where an option is accepted that is refused here.
     fn accepted(self) -> &'static str {
         match self {
-            SeveralRuns::Series | SeveralRuns::Sides => "with 'pummel run' only",
+            SeveralRuns::Series | SeveralRuns::Sides | SeveralRuns::Suite => "with 'pummel run' only",
             SeveralRuns::Repeated => "without --repeat only",
         }
     }
@@ -93,6 +101,7 @@ impl SeveralRuns {
         match self {
             SeveralRuns::Series => &["burst", "max-time", "min-time", "stage"],
             SeveralRuns::Repeated => &[],
+            SeveralRuns::Suite => &["metrics-linger"],
             SeveralRuns::Sides => &["max-time", "min-time", "metrics-linger"],
         }
     }

@@ -32,6 +32,8 @@ pub enum SchemaName {
     Comparison,
     /// What --json of `pummel audit` writes
     Audit,
+    /// What --json of suite writes
+    Suite,
     /// What `pummel explain --format json` prints and `pummel run --plan` reads
     Plan,
 }
@@ -45,6 +47,7 @@ impl SchemaName {
             SchemaName::Repeat => include_str!("../../../../docs/repeat.schema.json"),
             SchemaName::Comparison => include_str!("../../../../docs/comparison.schema.json"),
             SchemaName::Audit => include_str!("../../../../docs/audit.schema.json"),
+            SchemaName::Suite => include_str!("../../../../docs/suite.schema.json"),
             SchemaName::Plan => include_str!("../../../../docs/plan.schema.json"),
         }
     }

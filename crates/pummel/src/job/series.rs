@@ -50,6 +50,15 @@ pub trait RunSeries {
     /// Returns [`NotRun`] when the run shows that the series cannot go on.
     fn add(&mut self, finished: Finished, out: &mut StyleOutput) -> Result<(), NotRun>;
 
+    /// Takes the reason why the run that was asked for last could not be made, after all tries. The series ends by it, unless it
+    /// goes on with its next run.
+    ///
+    /// # Errors
+    /// Returns the reason where the series ends.
+    fn missed(&mut self, why: NotRun, _out: &mut StyleOutput) -> Result<(), NotRun> {
+        Err(why)
+    }
+
     /// Judges a run: one that does not count is made again, and ends the series when it fails for the last time.
     fn counts(&mut self, plan: &ValidPlan, measurement: &mut Measurement) -> bool {
         is_whole(plan, measurement)
@@ -238,7 +247,6 @@ fn make_all<S: RunSeries + ?Sized>(
             state.end = Some(end);
             break;
         }
-        state.made += 1;
         after(series, &state);
     }
     state.is_over = true;
@@ -255,10 +263,12 @@ fn make_next<S: RunSeries + ?Sized>(
     let next = series.next_run(&mut out);
     maker.say(&mut out);
     let Some(run) = next? else { return Ok(None) };
-    let finished = make_whole(series, maker, &run, &mut state.made_again)?;
-    let added = series.add(finished, &mut out);
+    let taken = match make_whole(series, maker, &run, &mut state.made_again) {
+        Ok(finished) => series.add(finished, &mut out).map(|()| state.made += 1),
+        Err(why) => series.missed(why, &mut out),
+    };
     maker.say(&mut out);
-    added.map(Some)
+    taken.map(Some)
 }
 
 /// Makes a run, and again while it fails, up to [`TRIES_MAX`] times in all: one that failed in a busy minute need not cost all

@@ -45,6 +45,9 @@ impl Job {
             .env("OLD", &server)
             .env("NEW", &server)
             .env("PAIRS", "2")
+            .env("SUITE", "suite.toml")
+            .env("PROGRAM", &server)
+            .env("ROUNDS", "1")
             .env("TIME", "300ms")
             .env("GITHUB_STEP_SUMMARY", self.folder.path().join("summary.md"))
             .output()
@@ -53,6 +56,32 @@ impl Job {
 
     fn file(&self, name: &str) -> String {
         fs::read_to_string(self.folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Follows the scripts of a nightly suite twice: the second night is compared with the first.
+    fn compares_two_nights(&self, suite: &str, audit: &str, comparison: &str) {
+        let file = self.folder.path().join("suite.toml");
+        let text = "[defaults]\nrequests = 200\nrecords = 20\nconnections = 2\n[[run]]\nname = 'reads'\n[[run]]\nname = 'writes'\noptions = '--mix set:1'\n";
+        fs::write(file, text).expect("it is written");
+        for night in ["first", "second"] {
+            let made = self.run(suite);
+            let said = String::from_utf8_lossy(&made.stderr).into_owned();
+            assert_eq!(made.status.code(), Some(0), "{night}: {said}");
+            let examined = self.run(audit).status.code();
+            assert!(matches!(examined, Some(0 | 3)), "{night}: {examined:?}");
+            // Of one round a night nothing can be judged, which does not fail the job.
+            let compared = self.run(comparison);
+            let said = String::from_utf8_lossy(&compared.stderr).into_owned();
+            assert_eq!(compared.status.code(), Some(0), "{night}: {said}");
+            fs::create_dir_all(self.folder.path().join("last")).expect("a folder");
+            fs::copy(self.folder.path().join("suite.json"), self.folder.path().join("last/suite.json"))
+                .expect("copied");
+        }
+        let compared = crate::common::value_of(&self.file("compared.json"));
+        assert_eq!(compared["pairs"].as_array().map(Vec::len), Some(2), "{compared}");
+        assert!(self.file("junit.xml").contains("classname=\"reads\" name=\"made\"/>"));
+        assert!(self.file("compared.html").starts_with("<!doctype html>"));
+        assert_eq!(crate::common::value_of(&self.file("suite.json"))["labels"]["commit"], "unknown");
     }
 
     fn holds_what_is_kept(&self, gate: &str, alone: &str) {
@@ -85,6 +114,28 @@ fn the_example_for_github_is_yaml_and_its_commands_work() {
     let kept = steps.iter().find_map(|step| step["with"]["path"].as_str().filter(|path| path.contains('\n')));
     assert_eq!(kept.expect("an upload").split_whitespace().count(), 4);
     Job::new().holds_what_is_kept(script(&scripts, "pummel ab "), script(&scripts, "pummel run "));
+}
+
+#[test]
+fn the_nightly_suite_for_github_is_yaml_and_its_commands_work() {
+    let workflow = read("nightly-github.yml");
+    let steps = workflow["jobs"]["nightly"]["steps"].as_vec().expect("steps");
+    let scripts: Vec<&str> = steps.iter().filter_map(|step| step["run"].as_str()).collect();
+    let [suite, audit, comparison] =
+        ["pummel suite ", "pummel audit ", "pummel compare "].map(|words| script(&scripts, words));
+    Job::new().compares_two_nights(suite, audit, comparison);
+}
+
+#[test]
+fn the_nightly_suite_for_gitlab_is_yaml_and_its_commands_work() {
+    let job = &read("nightly-gitlab.yml")["nightly"];
+    let list = |name: &str| {
+        let lines = job[name].as_vec().expect("a list").iter();
+        lines.map(|line| line.as_str().expect("a command")).collect::<Vec<_>>()
+    };
+    let own = list("script");
+    let [suite, comparison] = ["pummel suite ", "pummel compare "].map(|words| script(&own, words));
+    Job::new().compares_two_nights(suite, script(&list("after_script"), "pummel audit "), comparison);
 }
 
 #[test]

@@ -52,6 +52,7 @@ mod serve;
 mod serve_dialects;
 mod show;
 mod stamps;
+mod suites;
 mod sweep;
 mod tls;
 mod traces;

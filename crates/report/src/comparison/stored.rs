@@ -7,9 +7,10 @@ use pummel_measure::compare::{Design, RUNS_MAX};
 use super::difference_words::load_difference;
 use super::side::{Side, SideSource};
 use super::suites::{SUITE_RUNS_MAX, SuiteSide};
-use crate::document::NotAResult;
+use crate::document::{Document, NotAResult};
 use crate::run_figures::RunFigures;
 use crate::stored::ResultDocument;
+use crate::suite::{SuiteRun, is_whole};
 
 /// A file with a result.
 #[derive(Clone, Debug)]
@@ -103,9 +104,10 @@ pub fn suite_sides(files: &[Vec<StoredFile>]) -> Result<Option<[SuiteSide; 2]>, 
 /// Runs of a suite by their names, each with the figures of its rounds.
 type SuiteRuns = Vec<(String, Side)>;
 
-/// The runs of a result by their names; `None` where it is no suite.
+/// The runs of a result by their names; `None` where it is no suite. Rounds that failed show nothing of what a comparison is about.
 fn suite_runs(result: &ResultDocument) -> Option<SuiteRuns> {
     match result {
+        ResultDocument::Suite(suite) => Some(suite.runs.iter().filter_map(suite_run).collect()),
         ResultDocument::Run(_)
         | ResultDocument::Series(_)
         | ResultDocument::Repeated(_)
@@ -113,6 +115,15 @@ fn suite_runs(result: &ResultDocument) -> Option<SuiteRuns> {
         | ResultDocument::Comparison(_)
         | ResultDocument::Suites(_) => None,
     }
+}
+
+/// A run of a suite by its name, with the figures of its complete rounds; `None` where none was made.
+fn suite_run(run: &SuiteRun) -> Option<(String, Side)> {
+    let whole: Vec<&Document> = run.results.iter().filter(|result| is_whole(result)).collect();
+    let last = whole.last()?;
+    let runs = whole.iter().map(|result| RunFigures::of(result, result.seconds)).collect();
+    let plan = last.plan.clone().with_labels(last.labels.clone());
+    Some((run.name.clone(), Side::new(String::new(), &plan, SideSource::of(last), runs)))
 }
 
 /// The two suites of some sides, whose files have names and their runs where they are suites.
@@ -192,6 +203,7 @@ fn one_side(file: &StoredFile) -> Result<Side, NotASide> {
             refused("it compares several results already: `pummel show` prints it")
         }
         ResultDocument::Suites(_) => refused("it compares two suites already: `pummel show` prints it"),
+        ResultDocument::Suite(_) => refused("a suite is compared with another suite"),
         ResultDocument::Series(series) => {
             refused(&NotAResult::Another(Some(series.command.clone())).to_string())
         }
@@ -200,6 +212,8 @@ fn one_side(file: &StoredFile) -> Result<Side, NotASide> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use pummel_measure::measurement::{Keep, Status};
 
     use super::*;
@@ -366,7 +380,7 @@ mod tests {
     #[test]
     fn what_is_no_pair_of_suites_is_told() {
         let plain = ("run.json", None);
-        assert_eq!(suites(&[&[plain.clone()], &[plain.clone()]]), Ok(None));
+        assert_eq!(suites(&[from_ref(&plain), from_ref(&plain)]), Ok(None));
         assert_eq!(suites(&[]), Ok(None));
         let one = ("a.json", suite(&["x"], 6));
         let other_load = {

@@ -201,7 +201,7 @@ fn the_status_is_that_of_the_gates_of_all_runs() {
     assert_eq!(status(&suites(6, &planted(1.4), &gate(0.6, true))), 0);
     assert_eq!(status(&suites(6, &planted(1.0), &gate(0.1, true))), 0);
     assert_eq!(status(&suites(6, &planted(1.4), &gate(0.1, false))), 1, "the order is not accepted");
-    assert_eq!(status(&suites(6, &vec![1.4; 24], &gate(0.1, true))), 1, "too few rounds for 24 gates");
+    assert_eq!(status(&suites(6, &[1.4; 24], &gate(0.1, true))), 1, "too few rounds for 24 gates");
     let within = |limit| Question { accept_order: true, ..claim(ClaimKind::Within, Metric::P99, limit) };
     assert_eq!(status(&suites(6, &planted(1.0), &within(0.2))), 0);
     assert_eq!(status(&suites(6, &planted(1.2), &within(0.2))), 3);

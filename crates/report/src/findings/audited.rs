@@ -7,7 +7,7 @@ use super::collect::findings;
 use super::examined::Examined;
 use super::finding::Finding;
 use super::names::bare;
-use crate::comparison::{Comparison, Side};
+use crate::comparison::{Comparison, NamedPair, Side};
 use crate::document::{CurveDocument, SCHEMA, ToolResult};
 use crate::repetition::Repetition;
 use crate::stored::ResultDocument;
@@ -96,6 +96,11 @@ pub fn examined<'a>(name: &str, result: &'a ResultDocument) -> Vec<Examined<'a>>
             let of_others = others.iter().flat_map(|pair| of_pair(name, pair).filter(is_not_first(name)));
             first.into_iter().flat_map(|pair| of_pair(name, pair)).chain(of_others).collect()
         }
+        ResultDocument::Suites(both) => {
+            let of_both = |own: &'a NamedPair| of_pair(&side_name(name, &own.name), &own.comparison);
+            both.pairs.iter().flat_map(of_both).collect()
+        }
+        ResultDocument::Suite(suite) => suite.examined().map(|run| run.named_within(name)).collect(),
     }
 }
 
@@ -110,7 +115,7 @@ fn side_name(name: &str, side: &str) -> String {
 }
 
 /// The runs of both sides of a comparison.
-fn of_pair<'a>(name: &str, pair: &'a Comparison) -> impl Iterator<Item = Examined<'a>> {
+fn of_pair<'a>(name: &str, pair: &'a Comparison) -> impl Iterator<Item = Examined<'a>> + use<'a> {
     let names = pair.names.0.map(|side| side_name(name, side));
     let of = move |(name, side): (String, &'a Side)| of_side(&name, side);
     names.into_iter().zip(&pair.sides).flat_map(of)

@@ -5,6 +5,7 @@ use pummel_measure::measurement::Status;
 use pummel_measure::outcome::RunOutcome;
 use pummel_measure::uncertainty::quantile_name;
 
+use super::names::stem_of;
 use crate::comparison::SideSource;
 use crate::document::{CurveDocument, CurveRun, Document, Figure, OtherOutcomes, reads_records};
 use crate::run_figures::{Lookups, Metric, RunFigures};
@@ -17,6 +18,8 @@ pub struct Examined<'a> {
     pub(super) of: Of<'a>,
     pub(super) aims: Vec<Aim>,
     ended: Option<(Status, Option<&'a str>)>,
+    /// The name of a run of a suite, in which each run has another one.
+    own_name: Option<String>,
 }
 
 /// The part of a result that a run is known by.
@@ -94,8 +97,29 @@ impl<'a> Examined<'a> {
         self
     }
 
+    /// The run as one of a suite, whose names tell what differs.
+    #[must_use]
+    pub fn of_suite(self) -> Examined<'a> {
+        Examined { own_name: Some(self.name.clone()), ..self }
+    }
+
+    /// The name by which runs of several results are told to be the same: that of a run of a suite, or else the name of the result
+    /// without its number.
+    pub(super) fn stem(&self) -> &str {
+        match &self.own_name {
+            Some(own) => own,
+            None => stem_of(&self.name),
+        }
+    }
+
+    /// The run with the name of the result that it is in before its own.
+    #[must_use]
+    pub fn named_within(self, result: &str) -> Examined<'a> {
+        Examined { name: format!("{result}: {}", self.name), ..self }
+    }
+
     fn new(name: &str, plan: Option<&'a Plan>, of: Of<'a>) -> Examined<'a> {
-        Examined { name: name.to_owned(), plan, of, aims: Vec::new(), ended: None }
+        Examined { name: name.to_owned(), plan, of, aims: Vec::new(), ended: None, own_name: None }
     }
 
     fn aim(&self, quantile: f64, limit_us: f64) -> Aim {

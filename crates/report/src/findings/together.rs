@@ -10,21 +10,18 @@ use crate::comparison::{Difference, DifferenceWords, Side, differences, words_of
 /// Bytes from which on a value is large.
 const LARGE_VALUE: u64 = 10 << 10;
 
-/// Characters that stand between a name and its number.
-const SEPARATORS: [char; 6] = ['-', '_', '.', ' ', '#', ','];
-
 /// What results with names alike differ in, a fact for each name that several have. `firsts` are the first runs of the results.
 pub(super) fn differing(firsts: &[&Examined<'_>]) -> Vec<(Grade, Fact)> {
     let mut facts = Vec::new();
     let mut told: Vec<&str> = Vec::new();
     for first in firsts {
-        let stem = stem_of(&first.name);
+        let stem = first.stem();
         if stem.is_empty() || told.contains(&stem) {
             continue;
         }
         told.push(stem);
         let group: Vec<&&Examined<'_>> =
-            firsts.iter().filter(|run| run.plan.is_some() && stem_of(&run.name) == stem).collect();
+            firsts.iter().filter(|run| run.plan.is_some() && run.stem() == stem).collect();
         facts.extend(differing_group(&group));
     }
     facts
@@ -85,11 +82,6 @@ fn is_told(numbers: [&str; 2], values: &[String; 2]) -> bool {
     numbers[0] != numbers[1] && numbers.into_iter().zip(values).all(is_one)
 }
 
-/// The name of a result without its directory, its ending and the number at its end.
-fn stem_of(name: &str) -> &str {
-    bare(name).trim_end_matches(|letter: char| letter.is_ascii_digit()).trim_end_matches(SEPARATORS)
-}
-
 /// The number at the end of the name of a result; empty where there is none.
 fn number_of(name: &str) -> &str {
     let name = bare(name);
@@ -122,6 +114,7 @@ pub(super) fn not_covered(runs: &[Examined<'_>]) -> Vec<(Grade, Fact)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::names::stem_of;
     use super::*;
 
     #[test]

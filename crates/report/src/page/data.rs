@@ -5,7 +5,9 @@ use pummel_logic::workload::cache_counts::CacheCounts;
 use crate::document::{
     CacheResult, Document, FiveTimes, IntervalResult, Named, OpResult, SliceConnectionsResult, TimeFigures,
 };
+use crate::json;
 use crate::stored::{base64_of, packed};
+use crate::suite::SuiteDocument;
 
 /// How much of the data goes into a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +66,21 @@ pub fn of_run(document: &Document, embed: Embed, room_bytes: usize) -> Option<Pa
                 ),
             };
             Some(PageData { base64: base64_of(&bytes), missing: Some(missing) })
+        }
+    }
+}
+
+/// The data of the page of a suite; `None` where none are wanted. Reduced data leave out what no picture shows.
+pub fn of_suite(suite: &SuiteDocument, embed: Embed) -> Option<PageData> {
+    let pack = |suite: &SuiteDocument| base64_of(&packed(&json::render(suite)));
+    match embed {
+        Embed::None => None,
+        Embed::Full => Some(PageData { base64: pack(suite), missing: None }),
+        Embed::Reduced => {
+            let mut less = suite.clone();
+            let results = less.runs.iter_mut().flat_map(|run| &mut run.results);
+            results.flat_map(|result| &mut result.intervals).for_each(reduce);
+            Some(PageData { base64: pack(&less), missing: Some("intervals have fewer figures".to_owned()) })
         }
     }
 }

@@ -148,6 +148,27 @@ impl Framed<'_> {
     }
 }
 
+/// Attributes of the marks of a page whose values name elements or axes.
+const NAMING: [&str; 3] = [" id=\"", " aria-labelledby=\"", " data-axis=\""];
+
+/// Marks as a part of a page on which others like them stand: each name that they give has the name of the part in front. A quote
+/// in words is escaped, so that no words look like an attribute.
+pub fn scoped(content: &Markup, part: &str) -> Markup {
+    let mut text = String::with_capacity(content.0.len());
+    let mut rest = content.0.as_str();
+    let next = |rest: &str| NAMING.into_iter().filter_map(|name| Some((rest.find(name)?, name))).min();
+    while let Some((at, name)) = next(rest) {
+        let begin = at + name.len();
+        let end = rest[begin..].find('"').map_or(rest.len(), |length| begin + length);
+        let names = rest[begin..end].split(' ').filter(|one| !one.is_empty());
+        let names: Vec<String> = names.map(|one| format!("{part}-{one}")).collect();
+        text += &rest[..begin];
+        text += &names.join(" ");
+        rest = &rest[end..];
+    }
+    PreEscaped(text + rest)
+}
+
 /// Names with words beside them; nothing where there are none.
 pub fn fields(fields: &[(&str, String)]) -> Markup {
     let each: Vec<_> = fields.iter().filter(|(_, words)| !words.is_empty()).collect();

@@ -25,6 +25,7 @@ mod of_series;
 mod picture_data;
 mod repeated;
 mod sections;
+mod suite;
 mod suites;
 mod surroundings;
 mod top;
@@ -47,6 +48,7 @@ use crate::view::series::heading;
 pub use self::compared::{ComparedSides, of_comparison, of_pair};
 pub use self::data::Embed;
 pub use self::repeated::of_repetition;
+pub use self::suite::of_suite;
 pub use self::suites::of_suites;
 
 const STYLE: &str = include_str!("page.css");

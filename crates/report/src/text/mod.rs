@@ -36,6 +36,7 @@ use crate::document::{Document, FailOnAnswer, RequestTotals, VerifyResult};
 use crate::numbers::number;
 use crate::repetition::Repetition;
 use crate::screen::{Hints, Paper, draw};
+use crate::suite::SuiteDocument;
 use crate::view::run::{MESSAGES_MAX, Wanted, commonest_messages};
 use crate::{calibration_words, transmit, view, visible};
 
@@ -91,6 +92,26 @@ pub fn repetition(repetition: &Repetition, detail: Detail, paper: Paper) -> Stri
         Detail::Line => format!("{}\n", visible::words(&view::repeated::brief(repetition))),
         Detail::Screen | Detail::Times => draw(&view::repeated::view(repetition, Wanted::Screen), paper),
         Detail::Everything => draw(&view::repeated::view(repetition, Wanted::Everything), paper),
+    }
+}
+
+/// Text of a suite, with a line end after each line; everything has the screen of each run below that of the suite.
+pub fn suite(suite: &SuiteDocument, detail: Detail, paper: Paper) -> String {
+    let drawn = |wanted| draw(&view::suite::view(suite, wanted), paper);
+    match detail {
+        Detail::Line => format!("{}\n", visible::words(&view::suite::brief(suite))),
+        Detail::Screen | Detail::Times => drawn(Wanted::Screen),
+        Detail::Everything => {
+            let plain = Paper { hints: Hints::None, ..paper };
+            suite.runs.iter().fold(drawn(Wanted::Everything), |text, own| {
+                let name = visible::words(&own.name);
+                own.results.iter().enumerate().fold(text, |text, (place, result)| {
+                    let round =
+                        if suite.rounds > 1 { format!(", round {}", place + 1) } else { String::new() };
+                    text + &format!("\n--- {name}{round}\n") + &run(result, Detail::Times, plain)
+                })
+            })
+        }
     }
 }
 

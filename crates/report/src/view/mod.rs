@@ -10,6 +10,7 @@ pub mod repeated;
 pub mod run;
 pub mod series;
 pub(crate) mod several;
+pub mod suite;
 pub mod suites;
 
 /// The tone of some words: whether a reader has to look there.

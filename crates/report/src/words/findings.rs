@@ -178,7 +178,12 @@ fn not_reliable(is_none: bool, figures: &[String], why: Option<&str>) -> String 
         (true, Some(why)) => format!("the times are not reliable{why}"),
         (false, Some(why)) => format!("not all times are reliable: {why}"),
         (_, None) if figures.is_empty() => "the times are not reliable".to_owned(),
-        (_, None) => format!("pummel's own delay is a part of {}", figures.join(", ")),
+        (_, None) => {
+            format!(
+                "not all times are reliable: pummel's own delay is a visible part of {}",
+                figures.join(", ")
+            )
+        }
     }
 }
 

@@ -10,6 +10,7 @@ pub mod observations;
 pub mod outcomes;
 pub mod reason;
 pub mod search;
+pub mod suite;
 pub mod trust;
 pub mod unsteady;
 pub mod verify;

@@ -1,6 +1,5 @@
 //! `pummel ab`: two sides, measured by turns and compared.
 
-mod common_options;
 mod sides;
 
 use clap::Args;
@@ -17,8 +16,8 @@ use pummel_report::comparison::{Comparison, PairCommand, Question, Side, SideSou
 use pummel_report::run_figures::RunFigures;
 use pummel_report::stored::ResultDocument;
 
-use self::common_options::CommonOptions;
 use self::sides::{SideArgs, SideJob, hidden_where_refused, share_a_server, sides};
+use crate::commands::common_options::CommonOptions;
 use crate::commands::detection::detected;
 use crate::commands::judge_options::JudgeArgs;
 use crate::commands::one_run::refuse_forms;

@@ -1,6 +1,5 @@
 //! The two sides of `pummel ab`, from options to jobs.
 
-use clap::error::ErrorKind;
 use clap::{Arg, Args};
 use pummel_fronts::job::{FrontInputs, Job, UsageError};
 use pummel_fronts::native;
@@ -14,7 +13,7 @@ use pummel_logic::secrets::masked_text;
 use pummel_measure::compare::RUNS_MAX;
 use pummel_report::forms::FORMS;
 
-use super::common_options::CommonOptions;
+use crate::commands::common_options::{CommonOptions, first_line};
 use crate::commands::one_run::{SeveralRuns, refuse_stdin};
 use crate::job::detection::Detection;
 use crate::job::series::ServerCare;
@@ -218,17 +217,6 @@ fn refuse_of_side(given: &Given<'_>, words: &[String], common: &CommonOptions) -
 /// An option as the help of `pummel ab` shows it.
 pub fn hidden_where_refused(arg: Arg) -> Arg {
     SeveralRuns::Sides.hidden_where_refused(arg)
-}
-
-/// The sentence of a parser's error, without what surrounds it.
-fn first_line(error: &clap::Error) -> String {
-    if error.kind() == ErrorKind::UnknownArgument {
-        let words = error.to_string();
-        let first = words.lines().next().unwrap_or_default();
-        return format!("expected options of `pummel run`; {}", first.trim_start_matches("error: "));
-    }
-    let words = error.to_string();
-    words.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
 #[cfg(test)]

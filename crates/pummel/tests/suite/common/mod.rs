@@ -668,8 +668,9 @@ pub fn pummel(words: &str) -> Ended {
 /// The options that let a command line wait for its server for long, where it says nothing of that itself: a test that is about
 /// something else must not end because a busy machine was slow once.
 pub fn patience_of(words: &[&str]) -> &'static [&'static str] {
-    let sends =
-        words.first().is_some_and(|word| ["run", "load", "search", "scan", "curve", "ab"].contains(word));
+    let sends = words
+        .first()
+        .is_some_and(|word| ["run", "load", "search", "scan", "curve", "ab", "suite"].contains(word));
     let says_all = ["--timeout", "--plan"].iter().any(|option| words.contains(option));
     if sends && !says_all { &["--timeout", "10s"] } else { &[] }
 }
@@ -834,8 +835,12 @@ pub fn has_its_schema(result: &Value) {
         Some("search" | "scan" | "curve") => SchemaName::Curve,
         Some("repeat") => SchemaName::Repeat,
         Some("ab" | "compare") => SchemaName::Comparison,
+        Some("suite") => SchemaName::Suite,
         Some(other) => panic!("no schema of what `pummel {other}` writes"),
     };
+    for run in result["runs"].as_array().into_iter().flatten().filter(|_| name == SchemaName::Suite) {
+        run["results"].as_array().into_iter().flatten().for_each(has_its_schema);
+    }
     for side in result["sides"].as_array().into_iter().flatten() {
         fits(SchemaName::Plan, &side["plan"]);
     }

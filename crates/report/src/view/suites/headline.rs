@@ -15,7 +15,21 @@ pub fn headline(suites: &SuitesComparison) -> Headline {
     if headline.status == 0 && suites.pairs.iter().any(|pair| !is_undecided(pair)) {
         headline.words.retain(|word| *word != Word::NotDecided);
     }
+    // A loss that is shown stays one where another run cannot be judged.
+    if suites.pairs.iter().any(is_worse) && headline.status != STATUS_WORSE {
+        headline.words.retain(|word| *word != Word::Worse);
+        headline.words.insert(0, Word::Worse);
+        headline.status = STATUS_WORSE;
+    }
     headline
+}
+
+/// The exit status of a gate that failed.
+const STATUS_WORSE: u8 = 3;
+
+/// Whether a gate of two runs failed.
+fn is_worse(pair: &NamedPair) -> bool {
+    judged(&pair.comparison).iter().any(|own| own.claim.is_some() && own.word == Some(Word::Worse))
 }
 
 /// Whether nothing is known of a judged figure of two runs.

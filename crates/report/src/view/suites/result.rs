@@ -37,7 +37,6 @@ pub(super) fn line(suites: &SuitesComparison, reasons: &[Reason]) -> Line {
         parts.push(shown(suites));
     }
     let begin = if text.0.is_empty() { "" } else { ": " };
-    let mut text = text;
     for (place, part) in parts.into_iter().enumerate() {
         text = text.and(Tone::Plain, if place == 0 { begin } else { "; " });
         text = part.0.into_iter().fold(text, |text, span| text.and(span.tone, span.words));

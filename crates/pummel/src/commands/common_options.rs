@@ -1,7 +1,9 @@
-//! Options of a run that two sides share, kept as words, so that a side can add words of its own and take the place of some.
+//! Options that several runs share, kept as words, so that a side or a run of a suite can add words of its own and take the place of
+//! some.
 
 use std::ffi::OsString;
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use pummel_fronts::job::UsageError;
@@ -24,6 +26,21 @@ struct OptionWord {
 }
 
 impl CommonOptions {
+    /// The options with those of `defaults` in front that are not given.
+    ///
+    /// # Errors
+    /// Returns the parser's error for defaults that are no options of `pummel run`.
+    pub fn behind(&self, defaults: &[String]) -> Result<CommonOptions, clap::Error> {
+        let words = self.words.iter().map(|option| option.word.clone());
+        let own = parse(words.clone())?;
+        let matches = matches_of(defaults.iter().map(OsString::from))?;
+        let mut all = option_words(&matches);
+        all.retain(|option| !own.has(&option.flag));
+        all.extend(self.words.iter().cloned());
+        let typed = parse(all.iter().map(|option| option.word.clone()))?;
+        Ok(CommonOptions { typed, words: all })
+    }
+
     /// The options of a side: the common ones, but for those that the side gives too, and then the side's own.
     ///
     /// # Errors
@@ -46,6 +63,11 @@ impl CommonOptions {
 
 /// Reads options of `pummel run`, without those of `--help`.
 fn parse(words: impl Iterator<Item = OsString>) -> Result<Typed<RunArgs>, clap::Error> {
+    Typed::from_arg_matches(&matches_of(words)?)
+}
+
+/// The options of `pummel run` that words are.
+fn matches_of(words: impl Iterator<Item = OsString>) -> Result<ArgMatches, clap::Error> {
     let command = Command::new("run").no_binary_name(true).disable_help_flag(true);
     let matches = Typed::<RunArgs>::augment_args(command).try_get_matches_from(words)?;
     // The common servers are no words alone here, and a stray word of a side is more likely a slip.
@@ -56,34 +78,50 @@ fn parse(words: impl Iterator<Item = OsString>) -> Result<Typed<RunArgs>, clap::
         ))
         .into());
     }
-    Typed::from_arg_matches(&matches)
+    Ok(matches)
+}
+
+/// The options that stood on a command line, each as one word.
+fn option_words(matches: &ArgMatches) -> Vec<OptionWord> {
+    let command = RunArgs::augment_args(Command::new("run"));
+    let mut words = Vec::new();
+    for option in command.get_arguments() {
+        let id = option.get_id().as_str();
+        let long = match option.get_long() {
+            Some(long) => long,
+            None if id == "bare_server" => "server",
+            None => continue,
+        };
+        if matches.value_source(id) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let flag = format!("--{long}");
+        if matches!(option.get_action(), ArgAction::SetTrue) {
+            words.push(OptionWord { word: OsString::from(&flag), flag });
+            continue;
+        }
+        for value in matches.get_raw(id).into_iter().flatten() {
+            let mut word = OsString::from(format!("{flag}="));
+            word.push(value);
+            words.push(OptionWord { flag: flag.clone(), word });
+        }
+    }
+    words
+}
+
+/// The sentence of a parser's error, without what surrounds it.
+pub fn first_line(error: &clap::Error) -> String {
+    let words = error.to_string();
+    let first = words.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    match error.kind() {
+        ErrorKind::UnknownArgument => format!("expected options of `pummel run`; {first}"),
+        _ => first.to_owned(),
+    }
 }
 
 impl FromArgMatches for CommonOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let command = RunArgs::augment_args(Command::new("run"));
-        let mut words = Vec::new();
-        for option in command.get_arguments() {
-            let id = option.get_id().as_str();
-            let long = match option.get_long() {
-                Some(long) => long,
-                None if id == "bare_server" => "server",
-                None => continue,
-            };
-            if matches.value_source(id) != Some(ValueSource::CommandLine) {
-                continue;
-            }
-            let flag = format!("--{long}");
-            if matches!(option.get_action(), ArgAction::SetTrue) {
-                words.push(OptionWord { word: OsString::from(&flag), flag });
-                continue;
-            }
-            for value in matches.get_raw(id).into_iter().flatten() {
-                let mut word = OsString::from(format!("{flag}="));
-                word.push(value);
-                words.push(OptionWord { flag: flag.clone(), word });
-            }
-        }
+        let words = option_words(matches);
         Ok(CommonOptions { typed: Typed::from_arg_matches(matches)?, words })
     }
 
