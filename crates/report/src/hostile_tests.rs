@@ -8,6 +8,7 @@ use crate::example::Run;
 use crate::page::PageOptions;
 use crate::screen::Paper;
 use crate::stored::ResultDocument;
+use crate::suite::{ExpectationResult, SuiteDocument, SuiteRun};
 use crate::text::Detail;
 use crate::visible::is_hidden;
 use crate::{csv, junit, layouts, markdown, page, text};
@@ -93,22 +94,51 @@ fn no_layout_of_two_suites_lets_the_name_of_a_run_do_anything() {
         compared.labels = [name.to_owned(), name.to_owned()];
         compared.only = [vec![name.to_owned()], vec![name.to_owned()]];
         compared.pairs.iter_mut().for_each(|pair| pair.name = name.to_owned());
-        let result = ResultDocument::Suites(Box::new(compared));
-        let layouts = [
-            ("csv", layouts::csv_of(&result).expect("it has one")),
-            ("markdown", layouts::markdown_of(&result)),
-            ("page", layouts::new_page_of(&result)),
-            ("text", layouts::text_of(&result, Detail::Everything, Paper::default()).into_bytes()),
-            ("line", layouts::text_of(&result, Detail::Line, Paper::default()).into_bytes()),
-        ];
-        for (layout, bytes) in layouts {
-            let shown = String::from_utf8(bytes).expect("UTF-8");
-            let is_bad =
-                |letter: char| is_hidden(letter) && !matches!(letter, '\n' | '\u{2068}' | '\u{2069}');
-            assert!(!shown.contains(is_bad), "{layout} of {name:?}: {shown}");
-            let has_tag = ["<script>alert", "<x y=", "--><!--"].iter().any(|tag| shown.contains(tag));
-            assert!(!["markdown", "page"].contains(&layout) || !has_tag, "{layout} of {name:?}: {shown}");
-            assert!(layout != "csv" || !shown.contains("\n=cmd()"), "{shown}");
-        }
+        shows_nothing_else(name, &ResultDocument::Suites(Box::new(compared)));
+    }
+}
+
+#[test]
+fn no_layout_of_a_suite_lets_a_name_do_anything() {
+    for name in NAMES {
+        let word = || name.to_owned();
+        let expected = ExpectationResult { expected: word(), found: word(), ..ExpectationResult::default() };
+        let run = SuiteRun {
+            name: word(),
+            options: word(),
+            reason: Some(word()),
+            expectations: vec![expected],
+            results: vec![named(name)],
+            ..SuiteRun::default()
+        };
+        let mut suite = SuiteDocument::new(word(), 1, vec![word()]);
+        suite.program = Some(word());
+        suite.labels.insert(word(), word());
+        suite.runs = vec![run];
+        suite.end(Some(word()), false);
+        let result = ResultDocument::Suite(Box::new(suite));
+        shows_nothing_else(name, &result);
+        let ResultDocument::Suite(suite) = &result else { panic!("a suite") };
+        let cases = String::from_utf8(junit::render_suite(suite)).expect("UTF-8");
+        assert!(!cases.contains("<script>") && !cases.contains("<x y="), "{cases}");
+    }
+}
+
+/// Fails where a layout of a result shows a name otherwise than as words.
+fn shows_nothing_else(name: &str, result: &ResultDocument) {
+    let layouts = [
+        ("csv", layouts::csv_of(result).expect("it has one")),
+        ("markdown", layouts::markdown_of(result)),
+        ("page", layouts::new_page_of(result)),
+        ("text", layouts::text_of(result, Detail::Everything, Paper::default()).into_bytes()),
+        ("line", layouts::text_of(result, Detail::Line, Paper::default()).into_bytes()),
+    ];
+    for (layout, bytes) in layouts {
+        let shown = String::from_utf8(bytes).expect("UTF-8");
+        let is_bad = |letter: char| is_hidden(letter) && !matches!(letter, '\n' | '\u{2068}' | '\u{2069}');
+        assert!(!shown.contains(is_bad), "{layout} of {name:?}: {shown}");
+        let has_tag = ["<script>alert", "<x y=", "--><!--"].iter().any(|tag| shown.contains(tag));
+        assert!(!["markdown", "page"].contains(&layout) || !has_tag, "{layout} of {name:?}: {shown}");
+        assert!(layout != "csv" || !shown.contains("\n=cmd()"), "{shown}");
     }
 }

@@ -219,22 +219,28 @@ fn what_no_suite_can_be_is_refused_before_anything_is_sent() {
     for (text, words, parts) in [
         (run(""), &["--hdr", "x.hlog"][..], &["--hdr", "one run only"][..]),
         (run(""), &["--metrics", "127.0.0.1:0"], &["--metrics", "mixed"]),
-        (run("--json x"), &[], &["run 'a'", "--json", "the suite only"]),
-        (run("--seed 3"), &[], &["run 'a'", "--seed"]),
+        (run("--json x"), &[], &["run 'a'", "--json", "of the suite only"]),
+        (run("--seed 3"), &[], &["run 'a'", "--seed", "in [defaults] only"]),
         (run("--no-such"), &[], &["run 'a'", "--no-such", "pummel run"]),
         (run("stray"), &[], &["run 'a'", "stray"]),
         (run("-c many"), &[], &["run 'a'", "many"]),
         (format!("[defaults]\nfly = true\n{}", run("")), &[], &["defaults", "--fly"]),
+        (format!("[defaults]\njson = 'x'\n{}", run("")), &[], &["defaults", "--json", "of the suite only"]),
+        (run(""), &["--csv", "nightly.toml"], &["--csv", "the suite"]),
         (run(""), &["--only", "b"], &["--only", "expected a text in the name of a run: a"]),
         (run(""), &["--restart"], &["--restart", "--program"]),
         (run(""), &["--rounds", "51"], &["--rounds", "from 1 to 50"]),
         ("[[run]]".to_owned(), &[], &["<SUITE>", "missing field `name`"]),
     ] {
         let file = File::new(&text);
-        let ended = suite_of(&file, &[&["-s", "127.0.0.1:1"], words].concat()).end().expect(2);
+        let name = file.name();
+        let words: Vec<&str> =
+            words.iter().map(|word| if *word == "nightly.toml" { name.as_str() } else { word }).collect();
+        let ended = suite_of(&file, &[&["-s", "127.0.0.1:1"], words.as_slice()].concat()).end().expect(2);
         for part in parts {
             assert!(ended.errors.contains(part), "{text} {words:?} does not say {part:?}: {}", ended.errors);
         }
+        assert_eq!(fs::read_to_string(&name).expect("it is there"), text, "the suite is as it was");
     }
     let ended = Running::start_words(&["suite", "ycbs", "-s", "127.0.0.1:1"]).end().expect(2);
     assert!(ended.errors.contains("did you mean 'ycsb'?"), "{}", ended.errors);

@@ -55,7 +55,9 @@ impl AuditDocument {
         let named = results.iter().zip(contents);
         let runs: Vec<Examined<'_>> =
             named.flat_map(|(result, content)| examined(&result.name, content)).collect();
-        let findings = findings(&runs, results.len() > 1);
+        let has_several =
+            results.len() > 1 || contents.iter().any(|one| matches!(one, ResultDocument::Suite(_)));
+        let findings = findings(&runs, has_several);
         AuditDocument {
             schema: SCHEMA,
             tool: ToolResult::named(),

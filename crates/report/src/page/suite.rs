@@ -4,18 +4,18 @@ use maud::{Markup, PreEscaped, html};
 use pummel_logic::plan::labels_text;
 
 use super::axis::known_time;
-use super::frame::{details, fields, said, scoped, section, table};
+use super::frame::{details, fields, lines_of, said, scoped, section, table};
 use super::svg::{WORDS_MAX, cut_name, place};
 use super::words::command_line;
 use super::{Heading, PageOptions, data, sections};
 use crate::VERSION;
 use crate::document::Document;
+use crate::findings::{Finding, Grade};
 use crate::numbers::number;
 use crate::run_figures::Metric;
 use crate::suite::{SuiteDocument, SuiteRun};
-use crate::view::run::Wanted;
-use crate::view::suite::{figures_of, subject, title, view};
-use crate::view::{Cell, Table};
+use crate::view::suite::{figures_of, found_of, page_view, subject, title};
+use crate::view::{Cell, Line, Table, Text};
 
 /// Width and height of a small picture, in its own units.
 const SPARK: (f64, f64) = (120.0, 24.0);
@@ -25,7 +25,7 @@ const SPARK_POINTS_MAX: usize = 60;
 
 /// The page of a suite.
 pub fn of_suite(suite: &SuiteDocument, options: &PageOptions) -> Vec<u8> {
-    let view = view(suite, Wanted::Everything);
+    let view = page_view(suite);
     let heading = Heading { headline: title(suite), subject: subject(suite), ..Heading::default() };
     let facts = [
         ("Labels", labels_text(&suite.labels)),
@@ -122,6 +122,7 @@ fn run_section(suite: &SuiteDocument, place: usize, run: &SuiteRun) -> Markup {
         div id=(id_of(place)) {
             (section(&run.name, html! {
                 (fields(&facts))
+                (lines_of(&found(suite, run)))
                 @if !expected.is_empty() { (table(&["expected of", "to be", "found", ""], &expected)) }
                 @if suite.rounds > 1 && !run.results.is_empty() { (rounds(run)) }
                 @if let Some((round, result)) = middle(run) {
@@ -130,6 +131,15 @@ fn run_section(suite: &SuiteDocument, place: usize, run: &SuiteRun) -> Markup {
             }))
         }
     }
+}
+
+/// What the audit found of a run, a line for each finding and each note.
+fn found(suite: &SuiteDocument, run: &SuiteRun) -> Vec<Line> {
+    let line = |finding: &Finding| match finding.grade {
+        Grade::Finding => Line::warning("Finding", finding.says.clone()),
+        Grade::Note => Line::new("Note", Text::plain(finding.says.clone())),
+    };
+    found_of(suite, run).map(line).collect()
 }
 
 /// The words of the closed part of a run.

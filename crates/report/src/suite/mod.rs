@@ -195,3 +195,72 @@ pub fn csv(suite: &SuiteDocument) -> Vec<u8> {
     }
     table.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use pummel_measure::measurement::Keep;
+    use pummel_measure::outcome::RunOutcome;
+
+    use super::*;
+    use crate::example::Run;
+    use crate::json::render;
+    use crate::stored::{self, ResultDocument};
+
+    fn run(name: &str, results: Vec<Document>) -> SuiteRun {
+        SuiteRun { name: name.to_owned(), results, ..SuiteRun::default() }
+    }
+
+    fn result() -> Document {
+        Run::new(Keep::Figures).document(Clone::clone)
+    }
+
+    fn ended(runs: Vec<SuiteRun>, rounds: u32) -> SuiteDocument {
+        let mut suite = SuiteDocument::new("nightly".to_owned(), rounds, vec!["pummel".to_owned()]);
+        suite.runs = runs;
+        suite.end(None, false);
+        suite
+    }
+
+    #[test]
+    fn a_stored_suite_is_read_as_it_was_written() {
+        let mut whole = ended(vec![run("a", vec![result(), result()]), run("b", Vec::new())], 2);
+        whole.runs[1].reason = Some("nothing listens there".to_owned());
+        whole.program = Some("memcached".to_owned());
+        for suite in [whole, ended(Vec::new(), 1)] {
+            let bytes = render(&suite);
+            let Ok(ResultDocument::Suite(read)) = stored::read(&bytes) else { panic!("a suite") };
+            assert_eq!((&*read, render(&read)), (&suite, bytes));
+        }
+    }
+
+    #[test]
+    fn the_status_is_that_of_the_worst_run() {
+        let failed = Document { outcome: RunOutcome::Failed, ..result() };
+        let missed = ExpectationResult { met: Some(false), ..ExpectationResult::default() };
+        let unknown = ExpectationResult::default();
+        let with = |outcome| SuiteRun { expectations: vec![outcome], ..run("a", vec![result()]) };
+        for (runs, rounds, status) in [
+            (vec![run("a", vec![result()])], 1, 0),
+            (vec![with(missed)], 1, 3),
+            (vec![with(unknown)], 1, 3),
+            (vec![run("a", vec![result()]), run("b", vec![failed])], 1, 1),
+            (vec![run("a", vec![result()]), run("b", Vec::new())], 1, 1),
+            (vec![run("a", vec![result()])], 2, 1),
+        ] {
+            let suite = ended(runs, rounds);
+            assert_eq!(suite.exit_status(), status, "{:?}", suite.status);
+        }
+        let mut cut = ended(vec![run("a", vec![result()])], 1);
+        cut.end(Some("interrupted".to_owned()), true);
+        assert_eq!((cut.status, cut.exit_status()), (Status::Interrupted, 130));
+    }
+
+    #[test]
+    fn each_round_is_a_line_of_the_table() {
+        let suite = ended(vec![run("reads, 1", vec![result(), result()]), run("=cmd()", vec![result()])], 2);
+        let table = String::from_utf8(csv(&suite)).expect("UTF-8");
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 4);
+        assert!(lines[2].starts_with("\"reads, 1\",1,") && lines[3].starts_with("'=cmd(),0,"), "{table}");
+    }
+}

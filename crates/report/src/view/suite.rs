@@ -10,31 +10,59 @@ use pummel_measure::words::{counted, was};
 use super::cells::{rate, share, time};
 use super::run::ran::servers_of;
 use super::run::{Headline, Wanted, Word};
-use super::several::{MARK_NOTE, column, is_mostly_lag, without_empty_columns};
+use super::several::{MARK_NOTE, column, is_mostly_lag, of_runs, without_empty_columns};
 use super::{Cell, Column, Line, Note, Row, RowKind, Table, Text, Tone, View};
 use crate::document::Document;
 use crate::findings::{Finding, Grade, counts};
 use crate::run_figures::{Lookups, Metric, RunFigures};
 use crate::suite::{SuiteDocument, SuiteRun};
+use crate::words::findings::kind_words;
 
 /// The most lines about runs that failed, and about what was not as expected, on a screen.
 const LINES_MAX: usize = 6;
 
 /// The most letters of a name of a run in a table.
-const NAME_LETTERS_MAX: usize = 32;
+const NAME_LETTERS_MAX: usize = 28;
 
 /// The word of a suite of which a run did not show what it was expected to show.
 const NOT_AS_EXPECTED: &str = "NOT AS EXPECTED";
 
+/// How much of what was found the lines of a suite have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// Kinds of findings, and a few lines of each sort: what stands beyond is behind an option.
+    Screen,
+    /// Kinds of findings: what was found of each run stands beside the run.
+    Page,
+    /// Every finding and every note.
+    Everything,
+}
+
 /// The view of a suite.
 pub fn view(suite: &SuiteDocument, wanted: Wanted) -> View {
-    let is_everything = wanted == Wanted::Everything;
-    let most = if is_everything { usize::MAX } else { LINES_MAX };
+    match wanted {
+        Wanted::Everything => of(suite, Extent::Everything),
+        _ => of(suite, Extent::Screen),
+    }
+}
+
+/// The view of a suite whose findings stand beside its runs.
+pub fn page_view(suite: &SuiteDocument) -> View {
+    of(suite, Extent::Page)
+}
+
+/// What was found of a run, a sentence for each finding and each note.
+pub fn found_of<'a>(suite: &'a SuiteDocument, run: &'a SuiteRun) -> impl Iterator<Item = &'a Finding> {
+    suite.findings.iter().filter(|finding| finding.run.as_ref() == Some(&run.name))
+}
+
+fn of(suite: &SuiteDocument, extent: Extent) -> View {
+    let most = if extent == Extent::Screen { LINES_MAX } else { usize::MAX };
     let mut lines = vec![Line::new("Result", result(suite))];
     lines.extend(shortened("Failed", failures(suite), most));
     lines.extend(shortened("Missed", misses(suite), most));
     lines.extend(made_again(suite.made_again));
-    lines.extend(audited(&suite.findings, is_everything));
+    lines.extend(audited(&suite.findings, suite.runs.len(), extent));
     let tables = vec![table(suite)];
     let is_marked =
         tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.cells).any(|cell| cell.is_mostly_lag);
@@ -49,9 +77,10 @@ pub fn title(suite: &SuiteDocument) -> String {
     format!("{}: {}", suite.title, result(suite).words())
 }
 
-/// The servers, the rounds and the program of a suite in a sentence.
+/// The servers, the rounds and the program of a suite in a sentence, without its title.
 pub fn subject(suite: &SuiteDocument) -> String {
-    ran(suite).into_iter().flatten().skip(1).collect::<Vec<_>>().join(", ")
+    let lines = ran(suite).into_iter().flat_map(|line| line.into_iter().skip(1));
+    lines.collect::<Vec<_>>().join(", ")
 }
 
 /// The suite in one line for scripts.
@@ -127,14 +156,32 @@ fn failures(suite: &SuiteDocument) -> Vec<String> {
     failed.map(|run| format!("{}: {}", run.name, run.reason.clone().unwrap_or_default())).collect()
 }
 
-/// What runs did not show that they were expected to show, and the words in capitals of their own results.
+/// What runs did not show that they were expected to show, and the words in capitals of their own results: what several runs have in
+/// common once.
 fn misses(suite: &SuiteDocument) -> Vec<String> {
     let of_run = |run: &SuiteRun| {
-        let expected = run.not_met().map(|missed| format!("{}: {}", run.name, missed.words()));
-        let own = own_words(run).map(|words| format!("{}: {words}", run.name));
-        expected.chain(own).collect::<Vec<_>>()
+        let expected = run.not_met().map(|missed| missed.words());
+        expected.chain(own_words(run)).map(|words| (run.name.clone(), words)).collect::<Vec<_>>()
     };
-    suite.runs.iter().filter(|run| !run.results.is_empty()).flat_map(of_run).collect()
+    let made = suite.runs.iter().filter(|run| !run.results.is_empty());
+    told_once(made.flat_map(of_run), suite.runs.len())
+}
+
+/// Words about runs, each with the runs that they are about: one run by its name, and several by their number.
+fn told_once(each: impl Iterator<Item = (String, String)>, all: usize) -> Vec<String> {
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for (run, words) in each {
+        match told.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, runs)) => runs.push(run),
+            None => told.push((words, vec![run])),
+        }
+    }
+    let words_of = |(words, runs): (String, Vec<String>)| match runs.as_slice() {
+        [one] => format!("{one}: {words}"),
+        [one, other] => format!("{one}, {other}: {words}"),
+        runs => format!("{}: {words}", of_runs(runs.len(), all)),
+    };
+    told.into_iter().map(words_of).collect()
 }
 
 /// The words in capitals of the rounds of a run that are about what it was held to; `None` where there are none.
@@ -176,7 +223,7 @@ fn made_again(count: u32) -> Option<Line> {
 
 /// The table with a row for each run.
 fn table(suite: &SuiteDocument) -> Table {
-    let figures = ["req/s", "p50", "p99"].into_iter().map(|name| column(name, 11, 10, None));
+    let figures = ["req/s", "p50", "p99"].into_iter().map(|name| column(name, 10, 9, None));
     let words = [("hits", 1), ("limit", 2), ("expected", 3), ("outcome", 4), ("audit", 0)];
     let words =
         words.map(|(name, gives_way)| Column { is_words: true, ..column(name, 0, 0, Some(gives_way)) });
@@ -260,36 +307,64 @@ fn outcome(suite: &SuiteDocument, run: &SuiteRun) -> String {
     named.join(", ")
 }
 
-/// What the audit found: the findings, and the notes where everything is wanted.
-fn audited(findings: &[Finding], is_everything: bool) -> Vec<Line> {
-    let (found, notes) = counts(findings);
-    if found + notes == 0 {
-        return Vec::new();
-    }
-    let shown = findings.iter().filter(|finding| is_everything || finding.grade == Grade::Finding);
-    let sentence = |finding: &Finding| match (&finding.run, finding.grade) {
+/// A finding or a note with its run.
+fn sentence(finding: &Finding) -> String {
+    match (&finding.run, finding.grade) {
         (Some(run), Grade::Finding) => format!("{run}: {}", finding.says),
         (Some(run), Grade::Note) => format!("note on {run}: {}", finding.says),
         (None, Grade::Finding) => finding.says.clone(),
         (None, Grade::Note) => format!("note: {}", finding.says),
+    }
+}
+
+/// The findings, those of one kind in several of so many runs together.
+fn by_kind(findings: &[Finding], all: usize) -> Vec<String> {
+    let mut kinds: Vec<Vec<&Finding>> = Vec::new();
+    for finding in findings.iter().filter(|finding| finding.grade == Grade::Finding) {
+        let is_alike = |kind: &Vec<&Finding>| {
+            let of = |finding: &Finding| finding.fact.as_ref().map(std::mem::discriminant);
+            of(finding).is_some() && kind.first().is_some_and(|first| of(first) == of(finding))
+        };
+        match kinds.iter_mut().find(|kind| is_alike(kind)) {
+            Some(kind) => kind.push(finding),
+            None => kinds.push(vec![finding]),
+        }
+    }
+    let words_of = |kind: Vec<&Finding>| {
+        let fact = kind.first().and_then(|first| first.fact.as_ref()).filter(|_| kind.len() > 1);
+        let runs: BTreeSet<&str> = kind.iter().filter_map(|finding| finding.run.as_deref()).collect();
+        match fact {
+            Some(fact) => format!("{}: {}", of_runs(runs.len(), all), kind_words(fact)),
+            None => kind.first().map(|finding| sentence(finding)).unwrap_or_default(),
+        }
     };
-    let all: Vec<String> = shown.map(sentence).collect();
+    kinds.into_iter().map(words_of).collect()
+}
+
+/// What the audit found: the findings by kind, or each of them with the notes where everything is wanted.
+fn audited(findings: &[Finding], runs: usize, extent: Extent) -> Vec<Line> {
+    let (found, notes) = counts(findings);
+    if found + notes == 0 {
+        return Vec::new();
+    }
+    let all: Vec<String> = match extent {
+        Extent::Everything => findings.iter().map(sentence).collect(),
+        Extent::Screen | Extent::Page => by_kind(findings, runs),
+    };
     let counted_words = [(found, "finding"), (notes, "note")];
     let counted_words = counted_words.iter().filter(|(some, _)| *some > 0);
     let counted_words: Vec<String> = counted_words.map(|(some, what)| counted(*some as u64, what)).collect();
     let tone = if found > 0 { Tone::Warning } else { Tone::Plain };
-    let hint = if !is_everything && notes > 0 { " (-v)" } else { "" };
+    let hint = if extent == Extent::Screen { " (-v)" } else { "" };
     let head = Line::new("Audit", Text::default().and(tone, counted_words.join(", ")).and(Tone::Plain, hint));
-    let most = if is_everything { usize::MAX } else { LINES_MAX };
+    let most = if extent == Extent::Screen { LINES_MAX } else { usize::MAX };
     let below = shortened("", all, most).into_iter().map(|line| Line { tone: Tone::Plain, ..line });
     std::iter::once(head).chain(below).collect()
 }
 
 /// The number of findings about a run.
 fn audit(suite: &SuiteDocument, run: &SuiteRun) -> String {
-    let is_own =
-        |finding: &&Finding| finding.grade == Grade::Finding && finding.run.as_ref() == Some(&run.name);
-    match suite.findings.iter().filter(is_own).count() {
+    match found_of(suite, run).filter(|finding| finding.grade == Grade::Finding).count() {
         0 => String::new(),
         some => counted(some as u64, "finding"),
     }
@@ -300,5 +375,102 @@ fn cut(name: &str) -> String {
     match name.chars().count() > NAME_LETTERS_MAX {
         true => name.chars().take(NAME_LETTERS_MAX - 1).chain(['…']).collect(),
         false => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_measure::measurement::Keep;
+
+    use super::*;
+    use crate::document::{TrustResult, VerdictResult};
+    use crate::example::Run;
+    use crate::suite::ExpectationResult;
+
+    fn missed(subject: &str) -> ExpectationResult {
+        ExpectationResult {
+            subject: subject.to_owned(),
+            expected: "!generator".to_owned(),
+            found: "generator".to_owned(),
+            met: Some(false),
+            ..ExpectationResult::default()
+        }
+    }
+
+    /// A suite of runs with these names, in each of which the generator was the limit.
+    fn limited(names: &[&str]) -> SuiteDocument {
+        let mut result = Run::new(Keep::Figures).document(Clone::clone);
+        let says = "It was me".to_owned();
+        result.verdict =
+            Some(VerdictResult { limit: "generator".to_owned(), says, ..VerdictResult::default() });
+        result.trust = Some(TrustResult { ok: true, ..TrustResult::default() });
+        let mut suite = SuiteDocument::new("nightly".to_owned(), 1, Vec::new());
+        suite.runs = names
+            .iter()
+            .map(|name| SuiteRun {
+                name: (*name).to_owned(),
+                results: vec![result.clone()],
+                expectations: vec![missed("limit")],
+                ..SuiteRun::default()
+            })
+            .collect();
+        suite.end(None, false);
+        suite
+    }
+
+    fn lines(view: &View, label: &str) -> Vec<String> {
+        let mut own = "";
+        let mut found = Vec::new();
+        for line in &view.lines {
+            own = if line.label.is_empty() { own } else { line.label };
+            if own == label {
+                found.push(line.text.words());
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn what_several_runs_have_in_common_is_told_once() {
+        let three = view(&limited(&["a", "b", "c"]), Wanted::Screen);
+        assert_eq!(lines(&three, "Missed"), ["all 3 runs: limit generator, expected !generator"]);
+        let audit = lines(&three, "Audit");
+        assert!(audit.contains(&"all 3 runs: pummel itself was the limit".to_owned()), "{audit:?}");
+        let one = view(&limited(&["a"]), Wanted::Screen);
+        assert_eq!(lines(&one, "Missed"), ["a: limit generator, expected !generator"]);
+        let audit = lines(&one, "Audit");
+        assert!(audit.iter().any(|line| line.starts_with("a: pummel itself was the limit")), "{audit:?}");
+    }
+
+    #[test]
+    fn everything_has_each_finding_and_each_note_and_a_screen_says_that_there_are_more() {
+        let suite = limited(&["a", "b", "c"]);
+        let [screen, everything] =
+            [Wanted::Screen, Wanted::Everything].map(|wanted| lines(&view(&suite, wanted), "Audit"));
+        assert!(screen[0].ends_with("(-v)") && !everything[0].contains("-v"), "{screen:?} {everything:?}");
+        assert_eq!(everything.len(), suite.findings.len() + 1);
+        assert!(screen.len() < everything.len());
+    }
+
+    #[test]
+    fn runs_without_a_result_are_told_apart_from_those_that_failed() {
+        let mut suite = limited(&["a"]);
+        let bare = |name: &str, reason: Option<&str>| SuiteRun {
+            name: name.to_owned(),
+            reason: reason.map(str::to_owned),
+            ..SuiteRun::default()
+        };
+        suite.runs.push(bare("gone", Some("nothing listens there")));
+        suite.runs.push(bare("left", None));
+        suite.end(None, true);
+        let view = view(&suite, Wanted::Screen);
+        assert_eq!(lines(&view, "Failed"), ["gone: nothing listens there"]);
+        assert!(lines(&view, "Result")[0].starts_with("INTERRUPTED: 1 of 3 runs complete"));
+        let outcome =
+            view.tables[0].columns.iter().position(|column| column.name == "outcome").expect("a column");
+        let words: Vec<&str> =
+            view.tables[0].rows.iter().map(|row| row.cells[outcome].text.as_str()).collect();
+        assert_eq!(words, ["", "FAILED", "not made"]);
+        assert_eq!(brief(&suite).split("; ").next(), Some("INTERRUPTED: 1 of 3 runs complete"));
     }
 }

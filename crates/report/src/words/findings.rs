@@ -137,6 +137,41 @@ pub fn says(fact: &Fact) -> String {
     }
 }
 
+/// What kind of fact was found, where several runs have facts of one kind.
+pub fn kind_words(fact: &Fact) -> &'static str {
+    match fact {
+        Fact::ClientLimit { .. } => "pummel itself was the limit",
+        Fact::TimesNotReliable { .. } => "the times are not reliable, or not all of them",
+        Fact::GoalOfLag { .. } => "a time that a goal is about is for half or more pummel's own delay",
+        Fact::NotSteady { .. } => "not at one level",
+        Fact::TooFewRequests { .. } => "too few requests for a goal",
+        Fact::OnlyLowerBound { .. } => "a time that a goal is about falls among requests without an answer",
+        Fact::Undecided { .. } => "a goal is not decided",
+        Fact::NoInterval { .. } => "too short to say how sure the times are",
+        Fact::LoadedMissed { .. } => "records that were loaded were missed",
+        Fact::Misses { .. } => "misses, although the plan means hits",
+        Fact::ServerMisses { .. } => "the servers counted other misses than the replies show",
+        Fact::UntoldMisses { .. } => "misses by the servers' count that the replies do not show",
+        Fact::NothingDone { .. } => "nearly all requests stored or found nothing",
+        Fact::RecordsNotAsked { .. } => "a part of the records was not asked for",
+        Fact::OneConnection => "one connection",
+        Fact::OneServingThread => "one serving thread",
+        Fact::SmallData { .. } => "data as small as the cache of a CPU",
+        Fact::Evictions { .. } => "records were evicted",
+        Fact::OtherClients { .. } => "other clients used the server",
+        Fact::Failed { .. } => "most requests failed",
+        Fact::Errors { .. } => "some requests failed",
+        Fact::WrongValues { .. } => "values were wrong or too old",
+        Fact::NotComplete { .. } => "not complete",
+        Fact::NoRun => "no run was made",
+        Fact::Overloaded { .. } => "overloaded",
+        Fact::ResultsDiffer { .. } => "results with names alike differ",
+        Fact::NoTls => "not encrypted",
+        Fact::NoLargeValues { .. } => "no large values",
+        Fact::NoConcurrency => "one connection",
+    }
+}
+
 /// A sentence that was found in some runs of a result, the first of which is `first`, from 1.
 pub fn in_runs(says: &str, found: usize, all: usize, first: usize) -> String {
     match (found, found == all) {

@@ -3,12 +3,10 @@
 mod built_in;
 mod expected;
 
-use std::collections::BTreeSet;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pummel_report::suite::Expectation;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 pub use self::built_in::listed;
 use crate::job::{FrontInputs, UsageError};
@@ -76,7 +74,7 @@ struct Written {
     restart: WrittenRestart,
     rounds: Option<u64>,
     #[serde(default)]
-    defaults: Ordered,
+    defaults: BTreeMap<String, toml::Value>,
     #[serde(default)]
     run: Vec<WrittenRun>,
 }
@@ -89,7 +87,7 @@ struct WrittenRun {
     options: WrittenOptions,
     program: Option<String>,
     #[serde(default)]
-    expect: Ordered,
+    expect: BTreeMap<String, toml::Value>,
 }
 
 /// `restart = true`, or a command.
@@ -117,33 +115,6 @@ enum WrittenOptions {
 impl Default for WrittenOptions {
     fn default() -> WrittenOptions {
         WrittenOptions::Words(Vec::new())
-    }
-}
-
-/// A table in the order in which it is written.
-#[derive(Default)]
-struct Ordered(Vec<(String, toml::Value)>);
-
-impl<'de> Deserialize<'de> for Ordered {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ordered, D::Error> {
-        struct InOrder;
-
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Ordered;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a table")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Ordered, M::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Ordered(entries))
-            }
-        }
-        deserializer.deserialize_map(InOrder)
     }
 }
 
@@ -237,7 +208,7 @@ impl SuiteEntry {
             expected::expectation(&subject, &value)
                 .map_err(|why| of_run(&format!("expect.{subject}: {}", why.0)))
         };
-        let expectations = written.expect.0.into_iter().map(expected).collect::<Result<_, _>>()?;
+        let expectations = written.expect.into_iter().map(expected).collect::<Result<_, _>>()?;
         Ok(SuiteEntry { name, options, program: written.program, expectations })
     }
 }
@@ -260,9 +231,9 @@ fn checked_name(field: &str, name: String) -> Result<String, ValueError> {
 
 /// Options from a table: each name is that of a long option, `true` stands for an option without a value, and a list for one that is
 /// repeated.
-fn words_of(table: &str, options: Ordered) -> Result<Vec<String>, ValueError> {
+fn words_of(table: &str, options: BTreeMap<String, toml::Value>) -> Result<Vec<String>, ValueError> {
     let mut words = Vec::new();
-    for (name, value) in options.0 {
+    for (name, value) in options {
         let of_option = |why: &str| ValueError(format!("{table}.{name}: {why}"));
         if name.is_empty()
             || !name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-.".contains(letter))
@@ -312,7 +283,7 @@ mod tests {
         assert_eq!((suite.title.as_str(), suite.rounds, suite.runs.len()), ("our cache", 3, 2));
         assert_eq!(
             suite.defaults,
-            ["--time=20s", "--connections=50", "--no-load", "--label=a=1", "--label=b=2"]
+            ["--connections=50", "--label=a=1", "--label=b=2", "--no-load", "--time=20s"]
         );
         let [reads, writes] = suite.runs.as_slice() else { panic!("two runs") };
         assert_eq!(reads.options, ["--mix", "get:1", "--key-prefix", "a b"]);
@@ -322,12 +293,12 @@ mod tests {
         assert_eq!(
             expected,
             [
-                ("p99", &Wanted::Figure(Relation::Below, 1_000.0)),
                 ("hits", &Wanted::Figure(Relation::Above, 0.99)),
                 ("limit", &Wanted::OneOf(vec!["server".to_owned()])),
+                ("p99", &Wanted::Figure(Relation::Below, 1_000.0)),
             ]
         );
-        assert_eq!(reads.expectations[0].subject, Subject::Response("p99".to_owned()));
+        assert_eq!(reads.expectations[2].subject, Subject::Response("p99".to_owned()));
     }
 
     #[test]

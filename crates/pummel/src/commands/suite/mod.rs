@@ -12,7 +12,7 @@ use pummel_fronts::job::{FrontInputs, Job, UsageError};
 use pummel_fronts::native;
 use pummel_fronts::native::suite::{self, ROUNDS_MAX, Restart, Suite, SuiteEntry, listed};
 use pummel_fronts::native::{RunArgs, Typed};
-use pummel_fronts::outputs::Outputs;
+use pummel_fronts::outputs::{InputFile, Outputs, files_of};
 use pummel_fronts::values;
 use pummel_fronts::values::ValueError;
 use pummel_logic::plan::{Labels, Transport};
@@ -213,16 +213,23 @@ fn prepared(args: &SuiteArgs, suite: Suite, inputs: &FrontInputs) -> Result<Prep
             accepted,
         }
     })?;
-    let output = &common.typed.args.output;
-    refuse_forms(&common.typed)?;
+    let of_defaults =
+        args.run.only(&suite.defaults).map_err(|error| UsageError::Missing(first_line(&error)))?;
+    refuse_of_command_line(&of_defaults)
+        .map_err(|error| UsageError::Missing(format!("defaults of the suite: {error}")))?;
+    let output = &args.run.typed.args.output;
+    refuse_forms(&args.run.typed)?;
     let unprepared = suite
         .runs
         .iter()
         .map(|run| Unprepared::of(run, &suite, &common, inputs))
         .collect::<Result<Vec<_>, UsageError>>()?;
     let first = &unprepared[0].job;
+    let read = args.suite.iter().map(|file| InputFile::new("the suite", file));
+    let read: Vec<InputFile<'_>> =
+        read.chain(unprepared.iter().flat_map(|run| files_of(&run.job.plan))).collect();
     if let Some((form, file, accepted)) =
-        output.files.0.conflict(output.format.unwrap_or_default(), &[], PATHS)
+        output.files.0.conflict(output.format.unwrap_or_default(), &read, PATHS)
     {
         let (flag, value) = (form.flag(), file.display().to_string());
         return Err(UsageError::Value { flag, value, accepted }.into());
@@ -326,7 +333,8 @@ impl Unprepared {
             |error: clap::Error| UsageError::Missing(format!("run '{}': {}", entry.name, first_line(&error)));
         let typed = common.with(&entry.options).map_err(parsed)?;
         // Without the common options, so that an option that is there was given by the run.
-        refuse_of_run(&common.only(&entry.options).map_err(parsed)?).map_err(of_run)?;
+        let own = common.only(&entry.options).map_err(parsed)?;
+        refuse_of_command_line(&own).and_then(|()| refuse_of_run(&own)).map_err(of_run)?;
         SeveralRuns::Suite.refuse_options(&typed).map_err(of_run)?;
         let typed = typed.with_files(inputs).map_err(of_run)?;
         let job = native::run(&typed, inputs).map_err(of_run)?;
@@ -362,24 +370,33 @@ impl Unprepared {
     }
 }
 
-/// Refuses options of a run that are of the whole suite: where results go, the seed, and who makes the runs.
-fn refuse_of_run(own: &Typed<RunArgs>) -> Result<(), UsageError> {
+/// Options of a suite as a whole, beside those of the files of results: how the result is printed.
+const OF_COMMAND_LINE: [&str; 5] = ["--format", "--quiet", "--verbose", "--color", "--parquet"];
+
+/// Options that all runs of a suite have in common: its seed, what its result says of it, and who makes the runs.
+const OF_ALL_RUNS: [&str; 4] = ["--seed", "--label", "--anonymous", "--agents"];
+
+/// Refuses options that only the command line of the suite has.
+fn refuse_of_command_line(own: &Typed<RunArgs>) -> Result<(), UsageError> {
     let results = FORMS.iter().map(|form| form.flag());
-    let of_all = [
-        "--seed",
-        "--format",
-        "--quiet",
-        "--verbose",
-        "--color",
-        "--parquet",
-        "--label",
-        "--anonymous",
-        "--agents",
-    ];
-    match of_all.map(str::to_owned).into_iter().chain(results).find(|flag| own.has(flag)) {
-        Some(flag) => Err(UsageError::Missing(format!(
-            "'{flag}' is accepted on the command line of the suite only: it applies to all of its runs"
-        ))),
+    let flags = OF_COMMAND_LINE.map(str::to_owned).into_iter().chain(results);
+    refuse_here(own, flags, "on the command line of the suite only: it applies to the result of all runs")
+}
+
+/// Refuses options of a run that all runs have in common.
+fn refuse_of_run(own: &Typed<RunArgs>) -> Result<(), UsageError> {
+    let flags = OF_ALL_RUNS.map(str::to_owned).into_iter();
+    refuse_here(own, flags, "on the command line of the suite and in [defaults] only: it applies to all runs")
+}
+
+/// Refuses the first of some options that is given; `place` says where it is accepted, and why.
+fn refuse_here(
+    own: &Typed<RunArgs>,
+    mut flags: impl Iterator<Item = String>,
+    place: &str,
+) -> Result<(), UsageError> {
+    match flags.find(|flag| own.has(flag)) {
+        Some(flag) => Err(UsageError::Missing(format!("'{flag}' is accepted {place}"))),
         None => Ok(()),
     }
 }
