@@ -6,8 +6,7 @@ use clap::Command;
 use pummel_fronts::fronts::FRONTS;
 
 /// The subcommands that `pummel -h` names.
-const COMMANDS: &[&str] =
-    &["run", "load", "search", "ab", "suite", "compare", "show", "report", "serve", "demo"];
+const COMMANDS: &[&str] = &["run", "load", "search", "ab", "suite", "compare", "show", "serve", "demo"];
 
 /// A subcommand with a help on one screen: the ids of the options in it, and an example.
 type ShortHelp = (&'static str, &'static [&'static str], &'static str);
@@ -76,10 +75,7 @@ const SHORT_HELPS: &[ShortHelp] = &[
     ),
     (
         "suite",
-        &[
-            "suite", "list", "print", "rounds", "only", "program", "restart", "resume", "server", "time",
-            "json", "report", "junit",
-        ],
+        &["suite", "list", "print", "only", "program", "resume", "server", "time", "json", "junit"],
         "pummel suite our-cache.toml -s 127.0.0.1 --json today.json",
     ),
     (

@@ -21,7 +21,7 @@ use crate::stderr::say;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{STATUSES_WITHOUT_RUN}"))]
 pub struct PageArgs {
-    /// A result of `run`, `run --repeat`, `load`, `search`, `scan`, `curve`, `ab` or `compare`, as --json or --report wrote it; `-` is standard
+    /// A result of `run`, `run --repeat`, `load`, `search`, `scan`, `curve`, `ab`, `suite` or `compare`, as --json or --report wrote it; `-` is standard
     /// input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,

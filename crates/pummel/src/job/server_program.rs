@@ -109,6 +109,11 @@ impl ServerProgram {
         format!("'{}' ended ({status}) before it accepted connections{hint}{last}", told(words))
     }
 
+    /// How the program ended, where it has ended by itself.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().ok().flatten()
+    }
+
     fn signal(&self, signal: Signal) {
         // A process that has ended needs none.
         let _ = kill_process_group(Pid::from_child(&self.process), signal);

@@ -98,7 +98,7 @@ fn each_run_has_its_own_options_and_says_whether_it_was_as_expected() {
     );
     let rows = ended.file("runs.csv");
     assert_eq!(rows.lines().count(), 4);
-    assert!(rows.contains("\n\"writes, \"\"large\"\"\",0,"), "{rows}");
+    assert!(rows.contains("\n\"writes, \"\"large\"\"\",1,"), "{rows}");
     assert!(ended.file("summary.md").starts_with("### NOT AS EXPECTED: 3 runs made"));
     for file in ["result.json", "page.html"] {
         assert_eq!(shown(&ended.path(file)), ended.text, "{file} is shown as the suite showed it");
@@ -154,12 +154,45 @@ fn an_interrupted_suite_goes_on_where_it_was() {
     assert_eq!(ended.0, 2, "{}", ended.1);
     assert!(ended.1.contains("its run 'short' was made with another --requests"), "{}", ended.1);
     assert_eq!(kept, fs::read_to_string(&stored).expect("it is there"), "the result is as it was");
+    let other = Memcached::start();
+    let copy = file.path("stored.json");
+    fs::copy(&stored, &copy).expect("it is copied");
+    let ended = resume(&file, &copy, &other.name);
+    assert!(ended.0 == 2 && ended.1.contains("was made with another --server"), "{}", ended.1);
     let (ended, whole) = resumed(&long.replace("60s", "100ms"));
     assert_eq!(ended.0, 0, "{}", ended.1);
     let whole = value_of(&whole);
     assert_eq!(whole["status"], "complete");
     assert_eq!(runs(&whole)[0]["results"][0]["started_unix_s"], begun, "it is not made again");
     assert!(runs(&whole).iter().all(|run| run["results"].as_array().map(Vec::len) == Some(1)));
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_told_before_the_first_run() {
+    let server = Memcached::start();
+    let ended = suite_of(&File::new(THREE), &["-s", &server.name, "--summary", "/dev/full"]).end().expect(1);
+    assert!(
+        ended.errors.contains("cannot write '/dev/full'") && !ended.errors.contains("run 1"),
+        "{}",
+        ended.errors
+    );
+    assert_eq!(server.connect().stats().get("cmd_set"), 0, "nothing was sent");
+}
+
+#[test]
+fn a_program_that_ends_in_the_midst_is_named() {
+    let port = Reserved::new();
+    let text = format!(
+        "program = 'timeout -s KILL 2 memcached -U 0 -u root -l 127.0.0.1 -p {}'\n\
+         [defaults]\nrecords = 20\nconnections = 1\nprotocol = 'text'\n\
+         [[run]]\nname = 'before'\noptions = '-n 20'\n[[run]]\nname = 'behind'\noptions = '-t 20s --timeout 500ms'\n",
+        port.port()
+    );
+    let ended = suite_of(&File::new(&text), &["-s", &port.name]).end().expect(1);
+    let result = result_of(&ended);
+    assert_eq!(runs(&result)[0]["results"].as_array().map(Vec::len), Some(1), "{}", ended.errors);
+    let reason = runs(&result)[1]["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("the program of the suite has ended"), "{reason}");
 }
 
 /// Goes on with the result in a file. Returns the exit status and what was said on standard error.

@@ -56,6 +56,9 @@ pub fn side_of(files: &[StoredFile]) -> Result<Side, NotASide> {
                         files[0].name, file.name
                     )));
                 }
+                if let Some(again) = again_in(&side.runs, &next.runs) {
+                    return Err(NotASide::Mixed(format!("{}: the {again} is there twice", file.name)));
+                }
                 side.runs.extend(next.runs);
             }
         }
@@ -101,13 +104,28 @@ pub fn suite_sides(files: &[Vec<StoredFile>]) -> Result<Option<[SuiteSide; 2]>, 
     sides_of_suites(sides)
 }
 
-/// Runs of a suite by their names, each with the figures of its rounds.
-type SuiteRuns = Vec<(String, Side)>;
+/// Runs of a suite by their names.
+#[derive(Clone, Debug, Default)]
+struct SuiteRuns {
+    /// Runs with the figures of their complete rounds.
+    made: Vec<(String, Side)>,
+    /// Names of the runs without one.
+    failed: Vec<String>,
+}
 
 /// The runs of a result by their names; `None` where it is no suite. Rounds that failed show nothing of what a comparison is about.
 fn suite_runs(result: &ResultDocument) -> Option<SuiteRuns> {
     match result {
-        ResultDocument::Suite(suite) => Some(suite.runs.iter().filter_map(suite_run).collect()),
+        ResultDocument::Suite(suite) => {
+            let mut runs = SuiteRuns::default();
+            for run in &suite.runs {
+                match suite_run(run) {
+                    Some(made) => runs.made.push(made),
+                    None => runs.failed.push(run.name.clone()),
+                }
+            }
+            Some(runs)
+        }
         ResultDocument::Run(_)
         | ResultDocument::Series(_)
         | ResultDocument::Repeated(_)
@@ -148,10 +166,12 @@ fn sides_of_suites(sides: Vec<Vec<(String, Option<SuiteRuns>)>>) -> Result<Optio
 fn pooled(suites: Vec<(String, Option<SuiteRuns>)>) -> Result<SuiteSide, NotASide> {
     let names: Vec<&str> = suites.iter().map(|(name, _)| name.as_str()).collect();
     let label = names.join(", ");
-    let mut runs: SuiteRuns = Vec::new();
+    let mut runs: Vec<(String, Side)> = Vec::new();
+    let mut failed: Vec<String> =
+        suites.iter().flat_map(|(_, own)| own).flat_map(|own| own.failed.clone()).collect();
     for (file, (name, next)) in suites
         .into_iter()
-        .flat_map(|(file, own)| own.into_iter().flatten().map(move |run| (file.clone(), run)))
+        .flat_map(|(file, own)| own.into_iter().flat_map(|own| own.made).map(move |run| (file.clone(), run)))
     {
         match runs.iter_mut().find(|(known, _)| *known == name) {
             None => runs.push((name, Side { label: label.clone(), ..next })),
@@ -161,10 +181,14 @@ fn pooled(suites: Vec<(String, Option<SuiteRuns>)>) -> Result<SuiteSide, NotASid
                         format!("its run {name:?} is not that of the other suites: they differ in {option}");
                     return Err(NotASide::File(file, why));
                 }
+                if let Some(again) = again_in(&side.runs, &next.runs) {
+                    return Err(NotASide::File(file, format!("the {again} of {name:?} is there twice")));
+                }
                 side.runs.extend(next.runs);
             }
         }
     }
+    failed.retain(|name| runs.iter().all(|(made, _)| made != name));
     if runs.len() > SUITE_RUNS_MAX {
         let count = runs.len();
         return Err(NotASide::Mixed(format!(
@@ -177,7 +201,19 @@ fn pooled(suites: Vec<(String, Option<SuiteRuns>)>) -> Result<SuiteSide, NotASid
             "{label}: {count} rounds of {name:?}; up to {RUNS_MAX} of a run are compared"
         )));
     }
-    Ok(SuiteSide { label, runs })
+    Ok(SuiteSide { label, runs, failed })
+}
+
+/// The first run that is among those before it too, by its seed and its beginning: one run is no two, and would make a side look surer
+/// than it is.
+fn again_in(before: &[RunFigures], more: &[RunFigures]) -> Option<String> {
+    let is_one = |one: &RunFigures, other: &RunFigures| {
+        one.started_unix_s.is_some()
+            && (one.started_unix_s, one.seed, one.requests)
+                == (other.started_unix_s, other.seed, other.requests)
+    };
+    let again = more.iter().find(|run| before.iter().any(|known| is_one(known, run)))?;
+    Some(format!("run with the seed {}", again.seed))
 }
 
 fn one_side(file: &StoredFile) -> Result<Side, NotASide> {
@@ -353,12 +389,16 @@ mod tests {
 
     /// A suite of runs with these names, each of so many rounds.
     fn suite(names: &[&str], rounds: usize) -> Option<SuiteRuns> {
+        suite_at(0.0, names, rounds)
+    }
+
+    /// A suite that began at this time.
+    fn suite_at(from_s: f64, names: &[&str], rounds: usize) -> Option<SuiteRuns> {
         let run = |name: &&str| {
-            let own = side(1.0, 1);
-            let runs = own.runs.iter().cycle().take(rounds).cloned().collect();
-            ((*name).to_owned(), Side { runs, ..own })
+            let runs = (0..rounds).map(|round| run_at(from_s + round as f64, 1.0)).collect();
+            ((*name).to_owned(), Side { runs, ..side(1.0, 1) })
         };
-        Some(names.iter().map(run).collect())
+        Some(SuiteRuns { made: names.iter().map(run).collect(), failed: Vec::new() })
     }
 
     fn suites(sides: &[&[(&str, Option<SuiteRuns>)]]) -> Result<Option<[SuiteSide; 2]>, NotASide> {
@@ -368,13 +408,29 @@ mod tests {
 
     #[test]
     fn suites_of_one_side_have_their_rounds_together() {
-        let first = [("a1.json", suite(&["x", "y"], 2)), ("a2.json", suite(&["y", "z"], 3))];
+        let first = [("a1.json", suite(&["x", "y"], 2)), ("a2.json", suite_at(99.0, &["y", "z"], 3))];
         let [a, b] =
             suites(&[&first, &[("b.json", suite(&["x"], 4))]]).expect("suites").expect("two of them");
         let rounds: Vec<(&str, usize)> =
             a.runs.iter().map(|(name, side)| (name.as_str(), side.runs.len())).collect();
         assert_eq!((rounds, a.label.as_str()), (vec![("x", 2), ("y", 5), ("z", 3)], "a1.json, a2.json"));
         assert_eq!((b.runs.len(), b.runs[0].1.label.as_str()), (1, "b.json"));
+    }
+
+    #[test]
+    fn a_run_that_failed_in_one_suite_is_told_apart_from_one_that_it_does_not_have() {
+        let failing = SuiteRuns { failed: vec!["y".to_owned()], ..suite(&["x"], 6).unwrap_or_default() };
+        let [a, b] = suites(&[&[("a.json", suite(&["x", "y", "z"], 6))], &[("b.json", Some(failing))]])
+            .expect("suites")
+            .expect("two of them");
+        let gate = Claim { metric: Metric::Rate, limit: 0.5, kind: ClaimKind::Worse };
+        let question = Question { claims: vec![gate], accept_order: true, ..Question::default() };
+        let compared = SuitesComparison::of(a, b, &question);
+        assert_eq!(compared.failed, [Vec::new(), vec!["y".to_owned()]]);
+        assert_eq!(compared.only, [vec!["z".to_owned()], Vec::new()]);
+        assert_eq!(crate::view::suites::headline(&compared).status, 1, "a gate of a run that failed");
+        let title = crate::view::suites::title(&compared);
+        assert!(title.contains("\"y\" failed"), "{title}");
     }
 
     #[test]
@@ -385,7 +441,7 @@ mod tests {
         let one = ("a.json", suite(&["x"], 6));
         let other_load = {
             let mut runs = suite(&["x"], 6).unwrap_or_default();
-            runs[0].1.plan.groups[0].clients = 9;
+            runs.made[0].1.plan.groups[0].clients = 9;
             ("c.json", Some(runs))
         };
         let names: Vec<String> = (0..=SUITE_RUNS_MAX).map(|name| name.to_string()).collect();
@@ -398,6 +454,7 @@ mod tests {
             (vec![vec![one.clone()]], "two at a time: the other side is missing"),
             (vec![vec![one.clone()]; 3], "two at a time: more sides are not compared"),
             (vec![vec![one.clone(), other_load], vec![one.clone()]], "they differ in --connections"),
+            (vec![vec![one.clone(), one.clone()], vec![one.clone()]], "of \"x\" is there twice"),
             (vec![vec![("b.json", suite(&["x"], 51))], vec![one.clone()]], "51 rounds of \"x\"; up to 50"),
             (vec![vec![one], vec![("b.json", suite(&names, 1))]], "b.json: 201 runs; up to 200 of a suite"),
         ] {
@@ -409,8 +466,11 @@ mod tests {
 
     #[test]
     fn a_comparison_of_suites_is_no_side() {
-        let suite =
-            |label: &str| SuiteSide { label: label.to_owned(), runs: suite(&["x"], 6).unwrap_or_default() };
+        let suite = |label: &str| SuiteSide {
+            label: label.to_owned(),
+            runs: suite(&["x"], 6).unwrap_or_default().made,
+            failed: Vec::new(),
+        };
         let compared = SuitesComparison::of(suite("a"), suite("b"), &Question::default());
         let stored = file("suites.json", &render(&compared));
         assert_eq!(sides_of(&stored), Ok(None));

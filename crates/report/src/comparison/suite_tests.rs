@@ -31,7 +31,11 @@ pub fn suite(label: &str, seed: u64, started_s: f64, rounds: usize, scales: &[f6
             (0..rounds).map(|round| (at(round), noisy(*scale, seed, place, round))).collect();
         (format!("run {place}"), side(&rounds))
     };
-    SuiteSide { label: label.to_owned(), runs: scales.iter().enumerate().map(run).collect() }
+    SuiteSide {
+        label: label.to_owned(),
+        runs: scales.iter().enumerate().map(run).collect(),
+        failed: Vec::new(),
+    }
 }
 
 /// Two suites after each other, the second with these scales beside those of the first.
@@ -162,6 +166,7 @@ fn more_runs_than_rounds_can_tell_apart_are_not_known() {
     // Pairs of rounds take more.
     let paired = |rounds: usize| {
         let names = |side: Side| SuiteSide {
+            failed: Vec::new(),
             label: String::new(),
             runs: (0..12).map(|run| (run.to_string(), side.clone())).collect(),
         };
@@ -248,7 +253,11 @@ fn shift(scales: &[f64]) -> Option<SharedShift> {
             };
             (place.to_string(), side(&(0..6).map(round).collect::<Vec<_>>()))
         };
-        SuiteSide { label: String::new(), runs: scales.iter().enumerate().map(run).collect() }
+        SuiteSide {
+            label: String::new(),
+            runs: scales.iter().enumerate().map(run).collect(),
+            failed: Vec::new(),
+        }
     };
     SuitesComparison::of(of(0.0, &vec![1.0; scales.len()]), of(1e6, scales), &in_any_order()).shared_shift
 }

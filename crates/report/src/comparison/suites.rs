@@ -29,6 +29,8 @@ pub struct SuiteSide {
     pub label: String,
     /// Runs by name, each with the figures of its rounds; no two have one name.
     pub runs: Vec<(String, Side)>,
+    /// Names of the runs of which no round is complete.
+    pub failed: Vec<String>,
 }
 
 /// Result of two suites, as `compare` writes it.
@@ -48,6 +50,9 @@ pub struct SuitesComparison {
     pub pairs: Vec<NamedPair>,
     /// Names of the runs that only the first suite has, and of those that only the second has.
     pub only: [Vec<String>; 2],
+    /// Names of the runs of which no round is complete in the first suite, and of those in the second.
+    #[serde(default)]
+    pub failed: [Vec<String>; 2],
     /// Number of judged figures of all pairs for which the p are corrected together.
     pub tests: usize,
     /// Change that most runs have in common; null where there is none.
@@ -95,6 +100,10 @@ impl SuitesComparison {
                 None => alone.push(name),
             }
         }
+        let mut only = [alone, others.into_iter().map(|(name, _)| name).collect::<Vec<String>>()];
+        // A run that failed in the other suite is there too.
+        only[0].retain(|name| !second.failed.contains(name));
+        only[1].retain(|name| !first.failed.contains(name));
         let (comparisons, tests) = Unjudged::judged_together(unjudged, question);
         let pairs = names.into_iter().zip(comparisons);
         let pairs: Vec<NamedPair> = pairs.map(|(name, comparison)| NamedPair { name, comparison }).collect();
@@ -103,7 +112,8 @@ impl SuitesComparison {
             tool: ToolResult::named(),
             command: PairCommand::Compare,
             labels,
-            only: [alone, others.into_iter().map(|(name, _)| name).collect()],
+            only,
+            failed: [first.failed, second.failed],
             shared_shift: SharedShift::of(&pairs),
             pairs,
             tests,
@@ -112,8 +122,8 @@ impl SuitesComparison {
 
     /// Whether there are no more runs and rounds than are compared, and each pair has all figures.
     pub(crate) fn is_within_limits(&self) -> bool {
-        let lengths = [self.pairs.len(), self.only[0].len(), self.only[1].len()];
-        lengths.into_iter().all(|length| length <= SUITE_RUNS_MAX)
+        let names = self.only.iter().chain(&self.failed).map(Vec::len);
+        names.chain([self.pairs.len()]).all(|length| length <= SUITE_RUNS_MAX)
             && self.pairs.iter().all(|pair| pair.comparison.is_within_limits())
     }
 

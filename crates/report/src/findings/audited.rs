@@ -1,6 +1,7 @@
 //! Stored results as runs that are examined, and the result of `pummel audit`.
 
 use pummel_logic::plan::Plan;
+use pummel_measure::measurement::Status;
 use serde::{Deserialize, Serialize};
 
 use super::collect::findings;
@@ -55,8 +56,7 @@ impl AuditDocument {
         let named = results.iter().zip(contents);
         let runs: Vec<Examined<'_>> =
             named.flat_map(|(result, content)| examined(&result.name, content)).collect();
-        let has_several =
-            results.len() > 1 || contents.iter().any(|one| matches!(one, ResultDocument::Suite(_)));
+        let has_several = results.len() > 1 || contents.iter().any(is_whole_suite);
         let findings = findings(&runs, has_several);
         AuditDocument {
             schema: SCHEMA,
@@ -66,6 +66,11 @@ impl AuditDocument {
             findings,
         }
     }
+}
+
+/// Whether a result is that of a suite whose runs were all made: of others it is not known what no run covers.
+fn is_whole_suite(result: &ResultDocument) -> bool {
+    matches!(result, ResultDocument::Suite(suite) if suite.status == Status::Complete)
 }
 
 /// The results in files, each with a name of its own: that of the file without directory and ending, or the whole one where two files

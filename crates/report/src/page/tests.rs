@@ -456,7 +456,7 @@ fn two_suites_have_a_page_with_a_row_for_each_run_in_its_picture_and_its_table()
         ("class=\"interval c2\"", 1),
         ("<details><summary>run ", 11),
         (">differs</td>", 1),
-        (">no difference</td>", 11),
+        (">not shown</td>", 11),
         ("<title id=\"changes-t\">By how much p99 of B differs from A</title>", 1),
     ] {
         assert_eq!(shown.matches(piece).count(), count, "{piece}: {shown}");

@@ -278,7 +278,7 @@ impl Expectation {
 }
 
 /// A share in percent; one that is not whole is never told as 0 or 100 %.
-fn share_words(value: f64) -> String {
+pub fn share_words(value: f64) -> String {
     match value * 100.0 {
         percent if percent > 99.95 && value < 1.0 => "above 99.9 %".to_owned(),
         percent if percent > 0.0 && percent < 0.001 => "below 0.001 %".to_owned(),
@@ -321,9 +321,11 @@ fn figure_of(subject: &Subject, document: &Document) -> Figure {
             }))
         }
         Subject::Errors => {
-            let unanswered: u64 = document.ops.iter().map(|(_, op)| op.unanswered()).sum();
-            let failed = document.totals.errors.saturating_add(unanswered);
-            known((document.totals.requests > 0).then(|| failed as f64 / document.totals.requests as f64))
+            let totals = &document.totals;
+            // Errors have the requests that timed out or lost their connection.
+            let silent = totals.unfinished.saturating_add(totals.unsent);
+            let failed = totals.errors.saturating_add(silent);
+            known((totals.requests > 0).then(|| failed as f64 / totals.requests as f64))
         }
         Subject::Rate => known(Some(document.totals.rate)),
         Subject::Response(name) => {
@@ -371,6 +373,16 @@ mod tests {
             let result = judged(subject, Wanted::Figure(relation, bound), &results);
             assert_eq!((result.met, result.words().as_str()), (Some(met), words), "{subject}");
         }
+    }
+
+    #[test]
+    fn a_request_that_timed_out_is_one_error() {
+        let mut late = document();
+        (late.totals.requests, late.totals.completed, late.totals.errors) = (100, 80, 15);
+        (late.totals.unfinished, late.totals.unsent) = (3, 2);
+        late.ops.0[0].1.errors = [("timeout", 15)].into_iter().collect();
+        let result = judged("errors", Wanted::Figure(Relation::Below, 0.1), &[late]);
+        assert_eq!((result.figure, result.met), (Some(0.2), Some(false)));
     }
 
     #[test]

@@ -189,7 +189,7 @@ pub fn csv(suite: &SuiteDocument) -> Vec<u8> {
     for run in &suite.runs {
         for (round, result) in run.results.iter().enumerate() {
             let figures = RunFigures::of(result, result.seconds);
-            let place = [Cell::from(run.name.as_str()), Cell::Count(round as u64)];
+            let place = [Cell::from(run.name.as_str()), Cell::Count(round as u64 + 1)];
             table.row(place.into_iter().chain(csv_cells(&figures)));
         }
     }
@@ -261,6 +261,6 @@ mod tests {
         let table = String::from_utf8(csv(&suite)).expect("UTF-8");
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 4);
-        assert!(lines[2].starts_with("\"reads, 1\",1,") && lines[3].starts_with("'=cmd(),0,"), "{table}");
+        assert!(lines[2].starts_with("\"reads, 1\",2,") && lines[3].starts_with("'=cmd(),1,"), "{table}");
     }
 }

@@ -15,7 +15,8 @@ use super::{Cell, Column, Line, Note, Row, RowKind, Table, Text, Tone, View};
 use crate::document::Document;
 use crate::findings::{Finding, Grade, counts};
 use crate::run_figures::{Lookups, Metric, RunFigures};
-use crate::suite::{SuiteDocument, SuiteRun};
+use crate::suite::expectation::share_words;
+use crate::suite::{SuiteDocument, SuiteRun, is_whole};
 use crate::words::findings::kind_words;
 
 /// The most lines about runs that failed, and about what was not as expected, on a screen.
@@ -236,7 +237,14 @@ fn table(suite: &SuiteDocument) -> Table {
 }
 
 fn row(suite: &SuiteDocument, run: &SuiteRun) -> Row {
-    let figures = figures_of(run);
+    // Rounds that failed show nothing of the run, unless all did.
+    let whole: Vec<RunFigures> = figures_of(run)
+        .into_iter()
+        .zip(&run.results)
+        .filter(|(_, result)| is_whole(result))
+        .map(|(own, _)| own)
+        .collect();
+    let figures = if whole.is_empty() { figures_of(run) } else { whole };
     let times = [Metric::Rate, Metric::P50, Metric::P99].map(|metric| Cell {
         text: cell(&figures, metric),
         is_mostly_lag: metric != Metric::Rate && is_mostly_lag(&figures, metric),
@@ -269,12 +277,25 @@ fn cell(figures: &[RunFigures], metric: Metric) -> String {
     bound.map_or_else(|| "-".to_owned(), |bound| format!("> {}", value(bound)))
 }
 
-/// The share of keys that were found, of all rounds; empty where none were looked up.
+/// The median of the shares of keys that were found; empty where none were looked up.
 fn hits(figures: &[RunFigures]) -> String {
-    let lookups: Vec<Lookups> = figures.iter().filter_map(|run| run.lookups).collect();
-    let hits = lookups.iter().fold(0u64, |sum, one| sum.saturating_add(one.hits));
-    let all = lookups.iter().fold(hits, |sum, one| sum.saturating_add(one.misses));
-    if all == 0 { String::new() } else { share(hits, all) }
+    let shares: Vec<(f64, u64, u64)> = figures
+        .iter()
+        .filter_map(|run| run.lookups)
+        .filter_map(|Lookups { hits, misses }| {
+            let all = hits.saturating_add(misses);
+            (all > 0).then(|| (hits as f64 / all as f64, hits, all))
+        })
+        .collect();
+    match shares.as_slice() {
+        [] => String::new(),
+        // The words of the counts are exact.
+        [(_, hits, all)] => share(*hits, *all),
+        several => {
+            let middle = median(&several.iter().map(|(share, ..)| *share).collect::<Vec<f64>>());
+            middle.map_or_else(String::new, share_words)
+        }
+    }
 }
 
 /// The limits of the rounds, each once.
@@ -334,6 +355,9 @@ fn by_kind(findings: &[Finding], all: usize) -> Vec<String> {
         let fact = kind.first().and_then(|first| first.fact.as_ref()).filter(|_| kind.len() > 1);
         let runs: BTreeSet<&str> = kind.iter().filter_map(|finding| finding.run.as_deref()).collect();
         match fact {
+            Some(fact) if runs.len() == 1 => {
+                format!("{}: {}", runs.first().copied().unwrap_or_default(), kind_words(fact))
+            }
             Some(fact) => format!("{}: {}", of_runs(runs.len(), all), kind_words(fact)),
             None => kind.first().map(|finding| sentence(finding)).unwrap_or_default(),
         }

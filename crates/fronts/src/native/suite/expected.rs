@@ -59,8 +59,9 @@ fn words(text: &str) -> Result<Wanted, ValueError> {
     if let Some(wrong) = names.iter().find(|name| !LIMITS.contains(&name.as_str())) {
         let limits = LIMITS.join(", ");
         let near = hint(wrong, LIMITS);
+        let quoted = if wrong.is_empty() { String::new() } else { format!("'{wrong}': ") };
         return Err(ValueError(format!(
-            "'{wrong}': expected one of {limits}, several with commas, or ! and those that it may not be{near}"
+            "{quoted}expected one of {limits}, several with commas, or ! and those that it may not be{near}"
         )));
     }
     Ok(if negated { Wanted::NoneOf(names) } else { Wanted::OneOf(names) })
@@ -69,8 +70,15 @@ fn words(text: &str) -> Result<Wanted, ValueError> {
 /// A bound with its relation; a bare figure is one that has to be reached exactly.
 fn figure(text: &str, measure: Measure) -> Result<Wanted, ValueError> {
     let signed = RELATIONS.iter().find_map(|(sign, relation)| Some((*relation, text.strip_prefix(sign)?)));
-    let (relation, bound) = signed.unwrap_or((Relation::Equal, text));
-    let bound = bound.trim();
+    let (relation, bound) = match signed {
+        Some(signed) => signed,
+        // A bare time or rate is more likely one whose sign was left out than one that is to be met to the nanosecond.
+        None if measure != Measure::Share => {
+            return Err(ValueError(format!("'{text}': expected <, <=, >, >= or = before it")));
+        }
+        None => (Relation::Equal, text),
+    };
+    let bound: &str = &bound.split_whitespace().collect::<String>();
     let value = match measure {
         Measure::Share => share(bound),
         Measure::Rate => values::rate(bound).map_err(|why| why.0),
@@ -106,6 +114,7 @@ mod tests {
             ("hits", ">= 99.5%", Wanted::Figure(Relation::AtLeast, 0.995)),
             ("misses", "<0.01", Wanted::Figure(Relation::Below, 0.01)),
             ("errors", "0", Wanted::Figure(Relation::Equal, 0.0)),
+            ("p99", "< 1 ms", Wanted::Figure(Relation::Below, 1_000.0)),
             ("rate", ">100k", Wanted::Figure(Relation::Above, 100_000.0)),
             ("p99.9", "<=1.5ms", Wanted::Figure(Relation::AtMost, 1_500.0)),
             ("server-cpu", "<10us", Wanted::Figure(Relation::Below, 10.0)),
@@ -129,6 +138,8 @@ mod tests {
             ("limit", "serve", "(did you mean 'server'?)"),
             ("steady", "perhaps", "expected true or false"),
             ("p98", "<1ms", "expected one of hits"),
+            ("p99", "1ms", "'1ms': expected <, <=, >, >= or = before it"),
+            ("limit", "!", "expected one of none, generator"),
         ] {
             let why = wanted(subject, value).expect_err(value);
             assert!(why.contains(words), "{subject} {value}: {why}");

@@ -92,7 +92,7 @@ struct WrittenRun {
 
 /// `restart = true`, or a command.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "restart: expected true, false or a command")]
 enum WrittenRestart {
     Wanted(bool),
     Command(String),
@@ -106,7 +106,7 @@ impl Default for WrittenRestart {
 
 /// One text with all options, as a shell reads it, or a list of words.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "options: expected a text, as in a shell, or a list of texts")]
 enum WrittenOptions {
     Text(String),
     Words(Vec<String>),
@@ -165,6 +165,9 @@ impl Suite {
                 );
             }
             WrittenRestart::Wanted(true) => Restart::Program,
+            WrittenRestart::Command(command) if command.trim().is_empty() => {
+                return wrong("restart: expected true, false or a command");
+            }
             WrittenRestart::Command(_) if written.program.is_some() => {
                 return wrong("a suite with a `program` restarts it by restart = true");
             }
@@ -322,6 +325,9 @@ mod tests {
             ("[[run]]\nname = 'a'\noptions = \"-c 'x\"", "run 'a': a quote"),
             ("[[run]]\nname = 'a'\nexpects = {}", "unknown field `expects` (did you mean 'expect'?)"),
             ("[[run]]\nname = 'a'\nexpect = { hit = '>9%' }", "run 'a': expect.hit: expected one of hits"),
+            ("restart = ' '\n[[run]]\nname = 'a'", "restart: expected true, false or a command"),
+            ("restart = 1\n[[run]]\nname = 'a'", "restart: expected true, false or a command"),
+            ("[[run]]\nname = 'a'\noptions = 5", "options: expected a text"),
             ("rounds = 0\n[[run]]\nname = 'a'", "rounds = 0: expected 1 to 50"),
             ("restart = true\n[[run]]\nname = 'a'", "needs the `program`"),
             ("program = 'x'\nrestart = 'y'\n[[run]]\nname = 'a'", "restarts it by restart = true"),

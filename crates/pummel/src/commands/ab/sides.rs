@@ -149,7 +149,7 @@ fn side(
         words.push(format!("--server={servers}"));
     }
     let typed = common.with(&words).map_err(|error| refused(first_line(&error)))?;
-    refuse_of_side(given, &words, common)?;
+    refuse_of_side(given, &words, &typed)?;
     let (typed, detection) = match given.program {
         Some(_) => (typed, Detection::Unasked),
         None => ask(&typed, inputs),
@@ -198,19 +198,20 @@ fn label(given: &Given<'_>, job: &Job) -> String {
     if words.is_empty() { servers } else { words.join(", ") }
 }
 
-/// Refuses options of a side that are of both: where results go, and the seed.
-fn refuse_of_side(given: &Given<'_>, words: &[String], common: &CommonOptions) -> Result<(), UsageError> {
+/// Refuses options of a side that are of both: where results go, and the seed; and those that two sides do not have. `typed` are the
+/// options of the side with the common ones.
+fn refuse_of_side(given: &Given<'_>, words: &[String], typed: &Typed<RunArgs>) -> Result<(), UsageError> {
     // Without the common options, so that an option that is there was given by the side.
-    let own = common.only(words).map_err(|error| UsageError::Missing(first_line(&error)))?;
+    let own = CommonOptions::flags(words).map_err(|error| UsageError::Missing(first_line(&error)))?;
     let results = FORMS.iter().map(|form| form.flag());
     let of_both =
         ["--seed", "--format", "--quiet", "--parquet"].map(str::to_owned).into_iter().chain(results);
-    match of_both.into_iter().find(|flag| own.has(flag)) {
+    match of_both.into_iter().find(|flag| own.contains(flag)) {
         Some(flag) => Err(UsageError::Missing(format!(
             "'{flag}' is accepted outside of '{}' only: it applies to both sides",
             given.flag
         ))),
-        None => SeveralRuns::Sides.refuse_options(&own),
+        None => SeveralRuns::Sides.refuse_options(typed),
     }
 }
 

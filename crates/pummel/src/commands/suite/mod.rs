@@ -4,6 +4,8 @@ mod resumed;
 mod runs;
 mod suite_job;
 
+use std::collections::BTreeSet;
+
 use clap::{Arg, Args, ValueHint};
 use pummel_engine::run::replay_of;
 use pummel_engine::sys;
@@ -30,6 +32,7 @@ use crate::detection::leaves_protocol_open;
 use crate::front_inputs::PATHS;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::provenance::told_command_line;
+use crate::job::result_files::ResultFiles;
 use crate::job::runner::NotRun;
 use crate::job::series::{SeriesSide, SeriesStyle, ServerCare, tell_end};
 use crate::job::series_result::follow;
@@ -214,32 +217,43 @@ fn prepared(args: &SuiteArgs, suite: Suite, inputs: &FrontInputs) -> Result<Prep
         }
     })?;
     let of_defaults =
-        args.run.only(&suite.defaults).map_err(|error| UsageError::Missing(first_line(&error)))?;
+        CommonOptions::flags(&suite.defaults).map_err(|error| UsageError::Missing(first_line(&error)))?;
     refuse_of_command_line(&of_defaults)
         .map_err(|error| UsageError::Missing(format!("defaults of the suite: {error}")))?;
     let output = &args.run.typed.args.output;
     refuse_forms(&args.run.typed)?;
+    let refuse_places = |read: &[InputFile<'_>]| {
+        let conflict = output.files.0.conflict(output.format.unwrap_or_default(), read, PATHS);
+        conflict.map_or(Ok(()), |(form, file, accepted)| {
+            let (flag, value) = (form.flag(), file.display().to_string());
+            Err(UsageError::Value { flag, value, accepted })
+        })
+    };
+    let file: Vec<InputFile<'_>> = args.suite.iter().map(|file| InputFile::new("the suite", file)).collect();
+    refuse_places(&file)?;
+    if args.how.resume && output.files.0.get("json").is_some_and(PATHS.is_standard_output) {
+        return Err(UsageError::Missing(
+            "'--resume' is accepted with '--json FILE' only: standard output holds no result".to_owned(),
+        )
+        .into());
+    }
+    // Before anything is started: everything can be written.
+    ResultFiles::check(&output.files.0).map_err(|error| NotRun::Unready(error.to_string()))?;
     let unprepared = suite
         .runs
         .iter()
         .map(|run| Unprepared::of(run, &suite, &common, inputs))
         .collect::<Result<Vec<_>, UsageError>>()?;
     let first = &unprepared[0].job;
-    let read = args.suite.iter().map(|file| InputFile::new("the suite", file));
-    let read: Vec<InputFile<'_>> =
-        read.chain(unprepared.iter().flat_map(|run| files_of(&run.job.plan))).collect();
-    if let Some((form, file, accepted)) =
-        output.files.0.conflict(output.format.unwrap_or_default(), &read, PATHS)
-    {
-        let (flag, value) = (form.flag(), file.display().to_string());
-        return Err(UsageError::Value { flag, value, accepted }.into());
-    }
+    let read: Vec<InputFile<'_>> = unprepared.iter().flat_map(|run| files_of(&run.job.plan)).collect();
+    refuse_places(&read)?;
     let mut document = SuiteDocument::new(suite.title.clone(), suite.rounds, told_command_line(&first.plan));
     document.labels = if first.plan.anonymous { Labels::new() } else { first.plan.labels.clone() };
     document.restarted = suite.restart != Restart::Never;
     let is_told = !first.plan.anonymous;
     document.program = suite.program.as_deref().filter(|_| is_told).map(masked_text);
-    let words = program_words(suite.program.as_deref())?;
+    let flag = if args.how.program.is_some() { "--program" } else { "program of the suite" };
+    let words = program_words(suite.program.as_deref(), flag)?;
     // A signal ends the program too, and not this process alone.
     sys::on_interrupt()?;
     let is_asked = unprepared.iter().any(|run| run.own_program.is_none() && leaves_protocol_open(&run.typed));
@@ -274,11 +288,11 @@ fn prepared(args: &SuiteArgs, suite: Suite, inputs: &FrontInputs) -> Result<Prep
 }
 
 /// The words of a program.
-fn program_words(program: Option<&str>) -> Result<Option<Vec<String>>, UsageError> {
+fn program_words(program: Option<&str>, flag: &str) -> Result<Option<Vec<String>>, UsageError> {
     let Some(program) = program else { return Ok(None) };
     let words = shell_words::split(program).ok().filter(|words| !words.is_empty());
     let words = words.ok_or_else(|| UsageError::Value {
-        flag: "--program".to_owned(),
+        flag: flag.to_owned(),
         value: masked_text(program),
         accepted: "expected the words of a command line, with all quotes closed".to_owned(),
     })?;
@@ -333,13 +347,13 @@ impl Unprepared {
             |error: clap::Error| UsageError::Missing(format!("run '{}': {}", entry.name, first_line(&error)));
         let typed = common.with(&entry.options).map_err(parsed)?;
         // Without the common options, so that an option that is there was given by the run.
-        let own = common.only(&entry.options).map_err(parsed)?;
+        let own = CommonOptions::flags(&entry.options).map_err(parsed)?;
         refuse_of_command_line(&own).and_then(|()| refuse_of_run(&own)).map_err(of_run)?;
         SeveralRuns::Suite.refuse_options(&typed).map_err(of_run)?;
         let typed = typed.with_files(inputs).map_err(of_run)?;
         let job = native::run(&typed, inputs).map_err(of_run)?;
         refuse_stdin(&job.plan).map_err(of_run)?;
-        let own_program = program_words(entry.program.as_deref()).map_err(of_run)?;
+        let own_program = program_words(entry.program.as_deref(), "program").map_err(of_run)?;
         if (own_program.is_some() || suite.program.is_some()) && job.plan.transport == Transport::Udp {
             return Err(of_run(UsageError::Missing(
                 "a program is accepted without --udp only: pummel tells by a connection whether the server listens"
@@ -377,25 +391,25 @@ const OF_COMMAND_LINE: [&str; 5] = ["--format", "--quiet", "--verbose", "--color
 const OF_ALL_RUNS: [&str; 4] = ["--seed", "--label", "--anonymous", "--agents"];
 
 /// Refuses options that only the command line of the suite has.
-fn refuse_of_command_line(own: &Typed<RunArgs>) -> Result<(), UsageError> {
+fn refuse_of_command_line(own: &BTreeSet<String>) -> Result<(), UsageError> {
     let results = FORMS.iter().map(|form| form.flag());
     let flags = OF_COMMAND_LINE.map(str::to_owned).into_iter().chain(results);
     refuse_here(own, flags, "on the command line of the suite only: it applies to the result of all runs")
 }
 
 /// Refuses options of a run that all runs have in common.
-fn refuse_of_run(own: &Typed<RunArgs>) -> Result<(), UsageError> {
+fn refuse_of_run(own: &BTreeSet<String>) -> Result<(), UsageError> {
     let flags = OF_ALL_RUNS.map(str::to_owned).into_iter();
     refuse_here(own, flags, "on the command line of the suite and in [defaults] only: it applies to all runs")
 }
 
 /// Refuses the first of some options that is given; `place` says where it is accepted, and why.
 fn refuse_here(
-    own: &Typed<RunArgs>,
+    own: &BTreeSet<String>,
     mut flags: impl Iterator<Item = String>,
     place: &str,
 ) -> Result<(), UsageError> {
-    match flags.find(|flag| own.has(flag)) {
+    match flags.find(|flag| own.contains(flag)) {
         Some(flag) => Err(UsageError::Missing(format!("'{flag}' is accepted {place}"))),
         None => Ok(()),
     }
@@ -413,8 +427,6 @@ fn measure(args: &SuiteArgs, prepared: Prepared) -> Result<Exit, Exit> {
     // Each run stores its records: another one may have stored others.
     let cared = |run: &SuiteJob| SeriesSide::new(run.care.clone(), run.detection.clone(), true);
     let sides = jobs.iter().map(cared).collect();
-    let mut series = SuiteSeries::new(&jobs, document);
-    let exit = follow(&mut series, drivers, sides, &args.run.typed.args.output);
-    drop(program);
-    Ok(exit)
+    let mut series = SuiteSeries::new(&jobs, document, program);
+    Ok(follow(&mut series, drivers, sides, &args.run.typed.args.output))
 }

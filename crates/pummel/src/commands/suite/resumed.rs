@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pummel_fronts::job::UsageError;
+use pummel_logic::plan::{Plan, Route};
 use pummel_report::comparison::load_difference;
 use pummel_report::stored::ResultDocument;
 use pummel_report::suite::{SuiteDocument, is_whole};
@@ -31,6 +32,9 @@ pub fn resumed(path: &Path, document: &mut SuiteDocument, jobs: &[SuiteJob]) -> 
     if stored.title != document.title {
         return Err(refused(format!("it is that of the suite '{}'", stored.title)));
     }
+    if (stored.restarted, &stored.program) != (document.restarted, &document.program) {
+        return Err(refused("its server was started or restarted in another way".to_owned()));
+    }
     document.made_again = stored.made_again;
     for mut run in stored.runs {
         let Some(place) = document.runs.iter().position(|own| own.name == run.name) else {
@@ -39,11 +43,19 @@ pub fn resumed(path: &Path, document: &mut SuiteDocument, jobs: &[SuiteJob]) -> 
         run.results.retain(is_whole);
         let rounds = document.rounds as usize;
         if run.results.len() > rounds {
-            return Err(refused(format!("'{}' has been made more often than {rounds} times", run.name)));
+            let made = run.results.len();
+            return Err(refused(format!(
+                "'{}' has {made} rounds already, and --rounds is {rounds}",
+                run.name
+            )));
         }
         let plan = &jobs[place].job.plan;
         let differs = run.results.iter().find_map(|result| load_difference(&result.plan, plan));
         if let Some(option) = differs {
+            return Err(refused(format!("its run '{}' was made with another {option}", run.name)));
+        }
+        let others = run.results.iter().find_map(|result| other_option(&result.plan, plan));
+        if let Some(option) = others {
             return Err(refused(format!("its run '{}' was made with another {option}", run.name)));
         }
         let expectations = &jobs[place].expectations;
@@ -55,4 +67,16 @@ pub fn resumed(path: &Path, document: &mut SuiteDocument, jobs: &[SuiteJob]) -> 
         (own.results, own.whole_s) = (run.results, run.whole_s);
     }
     Ok(())
+}
+
+/// An option beside those of the load in which a run differs that goes on: its servers, and what it is held to. The nodes of a cluster
+/// come and go.
+fn other_option(made: &Plan, next: &Plan) -> Option<&'static str> {
+    let is_other_server = made.servers != next.servers && next.route != Route::Cluster && !next.anonymous;
+    match () {
+        () if is_other_server => Some("--server"),
+        () if made.goals != next.goals => Some("--goal"),
+        () if made.fail_on != next.fail_on => Some("--fail-on"),
+        () => None,
+    }
 }

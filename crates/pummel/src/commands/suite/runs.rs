@@ -21,6 +21,7 @@ use crate::build_info::BUILD;
 use crate::job::runner::NotRun;
 use crate::job::series::{Finished, RunSeries, SeriesRun, SeriesState, is_whole};
 use crate::job::series_result::ResultSeries;
+use crate::job::server_program::ServerProgram;
 
 /// The front of the runs in their results.
 const FRONT: &str = pummel_fronts::native::FRONT;
@@ -37,16 +38,31 @@ pub struct SuiteSeries<'a> {
     made_again_before: u32,
     /// The result of the last try that failed.
     failed: Option<Box<Document>>,
+    /// The server that was started for all runs.
+    program: Option<ServerProgram>,
     /// Runs that were made or given up since the suite began or went on, and the time that they took.
     done: (u32, f64),
 }
 
 impl<'a> SuiteSeries<'a> {
-    /// The runs of these jobs that `document` lacks.
-    pub fn new(jobs: &'a [SuiteJob], document: SuiteDocument) -> SuiteSeries<'a> {
+    /// The runs of these jobs that `document` lacks, of the server that was started for all of them, which ends with the series.
+    pub fn new(
+        jobs: &'a [SuiteJob],
+        document: SuiteDocument,
+        program: Option<ServerProgram>,
+    ) -> SuiteSeries<'a> {
         let tried = document.runs.iter().map(|run| run.results.len() as u32).collect();
         let made_again_before = document.made_again;
-        SuiteSeries { jobs, document, tried, current: 0, made_again_before, failed: None, done: (0, 0.0) }
+        SuiteSeries {
+            jobs,
+            document,
+            tried,
+            current: 0,
+            made_again_before,
+            failed: None,
+            program,
+            done: (0, 0.0),
+        }
     }
 
     /// The run that has been made least often, the first of several.
@@ -139,6 +155,10 @@ impl RunSeries for SuiteSeries<'_> {
             return Err(why);
         }
         let place = self.place_words();
+        let why = match self.program.as_mut().and_then(ServerProgram::ended) {
+            Some(status) => NotRun::Server(format!("the program of the suite has ended ({status})").into()),
+            None => why,
+        };
         let obstacle = why.obstacle();
         out.error(format!("run {place}: FAILED: {}\n", obstacle.shown.as_ref().unwrap_or(&obstacle.reason)));
         if let Some(hint) = &obstacle.hint {
@@ -219,7 +239,7 @@ mod tests {
     #[test]
     fn every_run_is_made_before_the_next_round_begins() {
         let jobs = [job("reads", 1.0), job("writes", 1e9)];
-        let mut series = SuiteSeries::new(&jobs, suite(&jobs, 2));
+        let mut series = SuiteSeries::new(&jobs, suite(&jobs, 2), None);
         let mut order = Vec::new();
         while let Some(run) = series.next_run(&mut StyleOutput::default()).expect("a run or none") {
             order.push((run.side, run.plan.seed == seed_of(jobs[0].job.plan.seed, order.len() as u32 / 2)));
@@ -234,7 +254,7 @@ mod tests {
     #[test]
     fn a_run_that_cannot_be_made_does_not_keep_the_others_from_being_made() {
         let jobs = [job("reads", 1.0), job("writes", 1.0)];
-        let mut series = SuiteSeries::new(&jobs, suite(&jobs, 1));
+        let mut series = SuiteSeries::new(&jobs, suite(&jobs, 1), None);
         let mut out = StyleOutput::default();
         series.next_run(&mut out).expect("a run").expect("the first");
         series
@@ -253,13 +273,13 @@ mod tests {
     #[test]
     fn an_interrupted_suite_keeps_what_it_has_and_goes_on_with_the_rest() {
         let jobs = [job("reads", 1.0), job("writes", 1.0)];
-        let mut series = SuiteSeries::new(&jobs, suite(&jobs, 1));
+        let mut series = SuiteSeries::new(&jobs, suite(&jobs, 1), None);
         let mut out = StyleOutput::default();
         let first = series.next_run(&mut out).expect("a run").expect("the first");
         series.add(finished(&first), &mut out).expect("it is taken");
         let cut = result(&series, &interrupted());
         assert_eq!((cut.status, cut.exit_status(), cut.runs[0].results.len()), (Status::Interrupted, 130, 1));
-        let mut series = SuiteSeries::new(&jobs, cut);
+        let mut series = SuiteSeries::new(&jobs, cut, None);
         let second = series.next_run(&mut out).expect("a run").expect("the second");
         assert_eq!(second.side, 1);
         series.add(finished(&second), &mut out).expect("it is taken");

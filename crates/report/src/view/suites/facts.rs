@@ -101,7 +101,7 @@ pub(super) fn moved(suites: &SuitesComparison) -> Option<Line> {
     ))
 }
 
-/// The runs that only one suite has.
+/// The runs that only one suite has, and those of which no round is complete.
 pub(super) fn only(suites: &SuitesComparison, is_everything: bool) -> Vec<Line> {
     let line = |label: &'static str, names: &[String]| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -112,7 +112,14 @@ pub(super) fn only(suites: &SuitesComparison, is_everything: bool) -> Vec<Line> 
         (!names.is_empty()).then(|| Line::warning(label, format!("{words}: not compared")))
     };
     let [first, second] = &suites.only;
-    [line("Only A", first), line("Only B", second)].into_iter().flatten().collect()
+    let [failed, also_failed] = &suites.failed;
+    let lines = [
+        line("Only A", first),
+        line("Only B", second),
+        line("Failed A", failed),
+        line("Failed B", also_failed),
+    ];
+    lines.into_iter().flatten().collect()
 }
 
 /// The facts that differ between the suites, the load first, with the runs that they are of where they are not of all.

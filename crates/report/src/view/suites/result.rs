@@ -31,7 +31,9 @@ pub(super) fn line(suites: &SuitesComparison, reasons: &[Reason]) -> Line {
         parts.push(failed(suites));
     }
     if has(Word::NotDecided) {
-        parts.extend(reasons.first().map(|reason| Text::plain(doubts::words(suites, reason))));
+        let reason = reasons.first().map(|reason| doubts::words(suites, reason));
+        let failed = || suites.failed.iter().flatten().next().map(|run| format!("{} failed", quoted(run)));
+        parts.extend(reason.or_else(failed).map(Text::plain));
     }
     if headline.words.is_empty() || headline.status == 1 && !suites.pairs.is_empty() {
         parts.push(shown(suites));

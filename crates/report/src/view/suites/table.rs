@@ -28,7 +28,7 @@ fn word(pair: &Comparison, row: &Figure) -> &'static str {
         (_, RowWord::NotComparable) => "not comparable",
         (Some(_), _) => "not decided",
         (None, RowWord::Differ) => "differs",
-        (None, RowWord::NoDifference) => "no difference",
+        (None, RowWord::NoDifference) => "not shown",
         (None, RowWord::NotJudged | RowWord::NotKnown) => "",
     }
 }
