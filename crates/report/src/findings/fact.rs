@@ -215,6 +215,11 @@ pub struct Differing {
 }
 
 impl Fact {
+    /// Whether the fact tells of the time at which a run was made rather than of what it asked for.
+    pub(super) fn is_of_one_moment(&self) -> bool {
+        matches!(self, Fact::TimesNotReliable { .. } | Fact::NotSteady { .. })
+    }
+
     /// The part of the run that the fact is about, by which facts of one kind are told apart: a quantile, or the name of an operation.
     pub(super) fn subject(&self) -> String {
         match self {

@@ -471,6 +471,25 @@ fn facts_of_several_runs_are_one_finding() {
 }
 
 #[test]
+fn times_that_are_doubtful_in_half_of_the_runs_or_fewer_are_a_note() {
+    let plan = clean().plan;
+    let source = SideSource::default();
+    let graded = |doubtful: u32| {
+        let runs: Vec<RunFigures> = (0..10)
+            .map(|place| {
+                let is_doubtful = place < doubtful;
+                let names = if is_doubtful { vec!["p99".to_owned()] } else { Vec::new() };
+                RunFigures { trust: Some(!is_doubtful), doubtful: names, ..run_at(f64::from(place), 1.0) }
+            })
+            .collect();
+        let examined: Vec<Examined<'_>> =
+            runs.iter().map(|run| Examined::of_figures("a", &plan, &source, run)).collect();
+        findings(&examined, false).first().map(|finding| finding.grade)
+    };
+    assert_eq!((graded(0), graded(5), graded(6)), (None, Some(Grade::Note), Some(Grade::Finding)));
+}
+
+#[test]
 fn a_result_without_a_run_is_a_finding() {
     let plan = clean().plan;
     let nothing = Examined::of_nothing("a", Some(&plan)).within(Status::Partial, Some("no server"));

@@ -71,7 +71,11 @@ impl ChangeScale {
 /// A share in percent with its sign, without its unit.
 fn bare_percent(share: f64) -> String {
     let rounded = (share * 1e3).round() / 10.0;
-    if rounded > 0.0 { format!("+{rounded}") } else { format!("{rounded}") }
+    match rounded {
+        0.0 => "0".to_owned(),
+        more if more > 0.0 => format!("+{more}"),
+        less => less.to_string(),
+    }
 }
 
 /// A change in words: percent with a sign, or a factor where one figure is more than twice the other.
@@ -93,7 +97,7 @@ mod tests {
 
     #[test]
     fn changes_are_percent_up_to_twice_and_factors_beyond() {
-        let words = [0.103, -0.3, 0.0, 1.44, 1_439.7, -0.58, -0.999].map(change_text);
+        let words = [0.103, -0.3, -0.0001, 1.44, 1_439.7, -0.58, -0.999].map(change_text);
         assert_eq!(words, ["+10.3 %", "-30 %", "0 %", "x 2.4", "x 1,441", "x 0.42", "x 1/1,000"]);
     }
 
