@@ -77,43 +77,31 @@ fn without_formats(schema: &mut Value) {
     }
 }
 
-/// A plan in a result, which has a schema of its own.
-pub struct AnyPlan;
+/// Objects that a schema of their own describes: the type that stands for one, its name and that schema.
+macro_rules! described_elsewhere {
+    ($($(#[$words:meta])* $name:ident: $title:literal, $file:literal;)*) => {$(
+        $(#[$words])*
+        pub struct $name;
 
-impl JsonSchema for AnyPlan {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Plan".into()
-    }
+        impl JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                $title.into()
+            }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "object", "description": "A plan; plan.schema.json describes it." })
-    }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "object", "description": concat!($title, ": ", $file, " describes it.") })
+            }
+        }
+    )*};
 }
 
-/// The result of a run in that of a suite, which has a schema of its own.
-pub struct AnyResult;
-
-impl JsonSchema for AnyResult {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Result".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "object", "description": "The result of a run; result.schema.json describes it." })
-    }
-}
-
-/// A finding in the result of a suite, which the schema of audits describes.
-pub struct AnyFinding;
-
-impl JsonSchema for AnyFinding {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Finding".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "object", "description": "A finding; audit.schema.json describes it." })
-    }
+described_elsewhere! {
+    /// A plan in a result.
+    AnyPlan: "Plan", "plan.schema.json";
+    /// The result of a run in that of a suite.
+    AnyResult: "Result", "result.schema.json";
+    /// A finding in the result of a suite.
+    AnyFinding: "Finding", "audit.schema.json";
 }
 
 /// The schema of an object whose members are data.

@@ -24,7 +24,7 @@ const KILLED: i32 = 137;
 const PANIC: i32 = 101;
 
 /// The command lines that read a file of each kind. `FILE` is the mutant, `BASE` the file that it comes from, and `OUT` a new file.
-const READERS: [(&str, &[&str]); 4] = [
+const READERS: [(&str, &[&str]); 5] = [
     (
         "result",
         &[
@@ -52,6 +52,13 @@ const READERS: [(&str, &[&str]); 4] = [
             "workloads FILE",
             "explain run -s NOWHERE --workload FILE",
             "run -s NOWHERE --workload FILE --records 10 -t 100ms",
+        ],
+    ),
+    (
+        "suite",
+        &[
+            "suite FILE --print",
+            "suite FILE -s NOWHERE --protocol text -t 20ms --timeout 50ms --records 5 --only a --rounds 1 --json OUT",
         ],
     ),
     (
@@ -212,7 +219,9 @@ fn made(program: &Path, folder: &Path) -> io::Result<Vec<(&'static str, PathBuf)
     fs::write(&trace.0, &trace.1)?;
     fs::write(&other.0, &other.1)?;
     let trace = trace.0;
-    let mut made = vec![("trace", trace.clone()), ("trace", other.0)];
+    let suite = folder.join("suite.toml");
+    fs::write(&suite, SUITE)?;
+    let mut made = vec![("trace", trace.clone()), ("trace", other.0), ("suite", suite)];
     for (kind, name, line) in [
         (
             "result",
@@ -223,6 +232,8 @@ fn made(program: &Path, folder: &Path) -> io::Result<Vec<(&'static str, PathBuf)
         ("result", "ab.json", "ab -s ADDRESS --b --depth=2 -t 100ms --records 100 --pairs 3 --json PATH"),
         ("result", "scan.json", "scan -s ADDRESS -t 100ms --records 100 --rates 1k:2k:1k --json PATH"),
         ("result", "compare.json", "compare FOLDER/run.json FOLDER/run.json FOLDER/run.json --json PATH"),
+        ("result", "suite.json", "suite FOLDER/suite.toml -s ADDRESS -t 50ms --records 100 --json PATH"),
+        ("result", "suites.json", "compare FOLDER/suite.json FOLDER/suite.json --json PATH"),
         ("plan", "plan.toml", "explain --plan PATH run -s ADDRESS -t 100ms --records 100"),
         ("trace", "trace.ptr", "trace convert TRACE -o PATH"),
         ("profile", "fit.toml", "fit TRACE -o PATH"),
@@ -247,6 +258,11 @@ fn made(program: &Path, folder: &Path) -> io::Result<Vec<(&'static str, PathBuf)
     made.push(("profile", profile));
     Ok(made)
 }
+
+/// A suite with every field but a program, which would be started.
+const SUITE: &str = "title = 'hostile'\nrounds = 2\n[defaults]\nconnections = 2\nwarmup = '0'\n\
+    [[run]]\nname = 'a'\noptions = '--mix get:1'\nexpect = { hits = '>99%', p99 = '<1s', limit = '!generator', errors = 0 }\n\
+    [[run]]\nname = 'b'\noptions = ['--mix', 'set:1']\nexpect = { steady = true, rate = '>1' }\n";
 
 /// Rows of a trace in Twitter's layout: time, key, its length, the value's length, client, operation, TTL.
 fn twitter_rows() -> String {

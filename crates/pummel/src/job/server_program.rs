@@ -9,6 +9,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pummel_engine::sys;
+use pummel_fronts::job::UsageError;
+use pummel_logic::plan::{Plan, Transport};
 use pummel_logic::secrets::{masked_text, masked_words};
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -143,6 +145,32 @@ impl Drop for ServerProgram {
             self.signal(Signal::KILL);
             let _ = self.process.wait();
         }
+    }
+}
+
+/// The words of the command line of a program, which `flag` gave.
+///
+/// # Errors
+/// Returns [`UsageError::Value`] for a command line without a word or with a quote that is not closed.
+pub fn words_of(program: &str, flag: &str) -> Result<Vec<String>, UsageError> {
+    let words = shell_words::split(program).ok().filter(|words| !words.is_empty());
+    words.ok_or_else(|| UsageError::Value {
+        flag: flag.to_owned(),
+        value: masked_text(program),
+        accepted: "expected the words of a command line, with all quotes closed".to_owned(),
+    })
+}
+
+/// Refuses a program whose plan is served by datagrams; `what` names it.
+///
+/// # Errors
+/// Returns [`UsageError::Missing`] for such a plan.
+pub fn refuse_datagrams(plan: &Plan, what: &str) -> Result<(), UsageError> {
+    match plan.transport {
+        Transport::Udp => Err(UsageError::Missing(format!(
+            "{what} is accepted without --udp only: pummel tells by a connection whether the server listens"
+        ))),
+        Transport::Stream => Ok(()),
     }
 }
 

@@ -464,6 +464,11 @@ fn one_thread(run: &Examined<'_>) -> Vec<(Grade, Fact)> {
 /// Records that are so small together that they may stay in the cache of a CPU.
 fn small_data(run: &Examined<'_>) -> Vec<(Grade, Fact)> {
     let Some(plan) = run.plan.filter(|plan| values_are_drawn(plan)) else { return Vec::new() };
+    // What a run that asked nothing would have asked is no matter; an old result may not say what it asked.
+    let is_idle = |document: &Document| document.status != Status::Complete && document.totals.completed == 0;
+    if run.document().is_some_and(is_idle) {
+        return Vec::new();
+    }
     let asks = |mix: &Mix| mix.any_op(is_of_records);
     if !plan.mixes().any(|(number, mix)| plan.phases[number].recorded && asks(mix)) {
         return Vec::new();

@@ -1,6 +1,7 @@
 //! Scales of changes: percent while no figure is twice another, beyond that factors on a logarithmic axis.
 
 use super::axis::{multiples, round_step, round_text, ticks_of};
+use super::svg::{Anchor, Picture};
 use crate::numbers::number;
 
 /// Least half length of a scale, as a share.
@@ -62,6 +63,23 @@ impl ChangeScale {
         factors.into_iter().map(|factor| (factor - 1.0, words(factor))).collect()
     }
 
+    /// Draws the lines and the figures of the scale between two heights, the line of no change among them. `ends` are its left and its
+    /// right end.
+    pub fn draw(&self, picture: &mut Picture, (left, right): (f64, f64), (top, bottom): (f64, f64)) {
+        let x = |share: f64| left + self.at(share) * (right - left);
+        let mut free = f64::NEG_INFINITY;
+        for (share, words) in self.ticks(if picture.layout.is_narrow() { 4.0 } else { 8.0 }) {
+            let class = if share == 0.0 { "axis" } else { "grid" };
+            picture.line(class, (x(share), top), (x(share), bottom));
+            let half = words.len() as f64 * 3.1;
+            if x(share) - half >= free {
+                picture.words("tick", (x(share), bottom + 14.0), Anchor::Middle, &words);
+                free = x(share) + half + 4.0;
+            }
+        }
+        picture.words("tick unit", (right, bottom + 30.0), Anchor::End, self.title());
+    }
+
     /// The title of an axis of this scale.
     pub fn title(&self) -> &'static str {
         if self.is_of_factors { "factor, logarithmic" } else { "change in %" }
@@ -76,6 +94,13 @@ fn bare_percent(share: f64) -> String {
         more if more > 0.0 => format!("+{more}"),
         less => less.to_string(),
     }
+}
+
+/// The interval of a change in words, for those who point at it.
+pub fn interval_text(interval: Option<(f64, f64)>) -> String {
+    interval.map_or("no interval is known".to_owned(), |(low, high)| {
+        format!("95 % sure: {} to {}", change_text(low), change_text(high))
+    })
 }
 
 /// A change in words: percent with a sign, or a factor where one figure is more than twice the other.

@@ -2,7 +2,7 @@
 
 use maud::Markup;
 
-use super::change::{ChangeScale, change_text};
+use super::change::{ChangeScale, interval_text};
 use super::svg::{Anchor, Layout, Picture};
 
 /// The change of one figure.
@@ -37,17 +37,7 @@ pub fn draw(layout: Layout, name: &str, estimates: &[Estimate], title: &str) -> 
     let (left, right) = (layout.left + 36.0, layout.right);
     let x = |share: f64| left + scale.at(share) * (right - left);
     let mut picture = Picture::new(layout, bottom + 40.0);
-    let mut free = f64::NEG_INFINITY;
-    for (share, words) in scale.ticks(if layout.is_narrow() { 4.0 } else { 8.0 }) {
-        let class = if share == 0.0 { "axis" } else { "grid" };
-        picture.line(class, (x(share), TOP - 6.0), (x(share), bottom));
-        let half = words.len() as f64 * 3.1;
-        if x(share) - half >= free {
-            picture.words("tick", (x(share), bottom + 14.0), Anchor::Middle, &words);
-            free = x(share) + half + 4.0;
-        }
-    }
-    picture.words("tick unit", (right, bottom + 30.0), Anchor::End, scale.title());
+    scale.draw(&mut picture, (left, right), (TOP - 6.0, bottom));
     let mut said = Vec::new();
     for (row, estimate) in estimates.iter().enumerate() {
         let y = TOP + ROW * (row as f64 + 0.5);
@@ -59,9 +49,7 @@ pub fn draw(layout: Layout, name: &str, estimates: &[Estimate], title: &str) -> 
         let dot = if estimate.interval.is_some() { "dot c1" } else { "hollow p50" };
         picture.dot(dot, (x(estimate.change), y), 4.0);
         picture.words(class, (right + 8.0, y + 4.0), Anchor::Start, &estimate.words);
-        let interval = estimate.interval.map_or("no interval is known".to_owned(), |(low, high)| {
-            format!("95 % sure: {} to {}", change_text(low), change_text(high))
-        });
+        let interval = interval_text(estimate.interval);
         let words = format!("{}: {}, {interval}", estimate.name, estimate.words);
         said.push((left, right - left, (y - ROW / 2.0, y + ROW / 2.0), words));
     }

@@ -2,7 +2,7 @@
 
 use maud::Markup;
 
-use super::change::{ChangeScale, change_text};
+use super::change::{ChangeScale, interval_text};
 use super::svg::{Anchor, LETTER, Layout, Picture, cut_name};
 
 /// The change of one run.
@@ -57,7 +57,7 @@ pub fn draw(layout: Layout, name: &str, rows: &[ForestRow], title: &str) -> Opti
     let bottom = TOP + area.row * rows.len() as f64;
     let x = |share: f64| area.left + scale.at(share) * (area.right - area.left);
     let mut picture = Picture::new(layout, bottom + 40.0);
-    axis(&mut picture, &area, bottom, &scale);
+    scale.draw(&mut picture, (area.left, area.right), (TOP - 6.0, bottom));
     let room = (if layout.is_narrow() { layout.width - area.left } else { NAMES } / LETTER) as usize;
     let mut said = Vec::new();
     for (place, row) in rows.iter().enumerate() {
@@ -76,9 +76,7 @@ pub fn draw(layout: Layout, name: &str, rows: &[ForestRow], title: &str) -> Opti
         let dot = if row.interval.is_some() { format!("dot {side}") } else { "hollow p50".to_owned() };
         picture.dot(&dot, (x(row.change), y), 4.0);
         picture.words(class, (area.right + 8.0, y + 4.0), Anchor::Start, &row.words);
-        let interval = row.interval.map_or("no interval is known".to_owned(), |(low, high)| {
-            format!("95 % sure: {} to {}", change_text(low), change_text(high))
-        });
+        let interval = interval_text(row.interval);
         let differs = if row.is_different { ", differs" } else { "" };
         let words = format!("{}: {}{differs}, {interval}", row.name, row.words);
         said.push((area.left, area.right - area.left, (top, top + area.row), words));
@@ -89,24 +87,9 @@ pub fn draw(layout: Layout, name: &str, rows: &[ForestRow], title: &str) -> Opti
     Some(picture.finish(name, title, description))
 }
 
-/// Draws the lines and the figures of the scale, the line of no change among them.
-fn axis(picture: &mut Picture, area: &Area, bottom: f64, scale: &ChangeScale) {
-    let x = |share: f64| area.left + scale.at(share) * (area.right - area.left);
-    let mut free = f64::NEG_INFINITY;
-    for (share, words) in scale.ticks(if picture.layout.is_narrow() { 4.0 } else { 8.0 }) {
-        let class = if share == 0.0 { "axis" } else { "grid" };
-        picture.line(class, (x(share), TOP - 6.0), (x(share), bottom));
-        let half = words.len() as f64 * 3.1;
-        if x(share) - half >= free {
-            picture.words("tick", (x(share), bottom + 14.0), Anchor::Middle, &words);
-            free = x(share) + half + 4.0;
-        }
-    }
-    picture.words("tick unit", (area.right, bottom + 30.0), Anchor::End, scale.title());
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::change::change_text;
     use super::super::svg::{NARROW, WIDE};
     use super::*;
 

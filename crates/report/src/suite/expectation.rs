@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::{Document, Figure};
 use crate::run_figures::{Metric, RunFigures};
 use crate::view::cells::{plain, rate, time};
+use crate::view::several::each_once;
 
 /// A condition that the results of a run have to meet.
 #[derive(Clone, Debug, PartialEq)]
@@ -296,12 +297,7 @@ fn judged_words(
     if limits.is_empty() || limits.len() < results.len() {
         return result;
     }
-    let mut found: Vec<&str> = Vec::new();
-    for limit in &limits {
-        if !found.contains(limit) {
-            found.push(limit);
-        }
-    }
+    let found = each_once(limits.iter().copied());
     let some = limits.iter().filter(|limit| is_wanted(limit)).count();
     ExpectationResult { found: found.join(", "), met: Some(2 * some > limits.len()), ..result }
 }

@@ -159,6 +159,17 @@ pub(super) fn is_mostly_lag(runs: &[RunFigures], metric: Metric) -> bool {
     2 * marked > runs.len()
 }
 
+/// Words in their order, each once.
+pub(crate) fn each_once<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut once: Vec<&str> = Vec::new();
+    for word in words {
+        if !once.contains(&word) {
+            once.push(word);
+        }
+    }
+    once
+}
+
 /// A column of figures.
 pub(super) fn column(name: &str, width: usize, narrow_width: usize, gives_way: Option<u8>) -> Column {
     Column { name: name.to_owned(), width, narrow_width, gives_way, ..Column::default() }

@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 
 use pummel_measure::compare::median;
 use pummel_measure::measurement::Status;
-use pummel_measure::words::{counted, was};
+use pummel_measure::words::counted;
 
 use super::cells::{rate, share, time};
 use super::run::ran::servers_of;
 use super::run::{Headline, Wanted, Word};
-use super::several::{MARK_NOTE, column, is_mostly_lag, of_runs, without_empty_columns};
+use super::several::{
+    MARK_NOTE, column, each_once, is_mostly_lag, made_again, of_runs, without_empty_columns,
+};
 use super::{Cell, Column, Line, Note, Row, RowKind, Table, Text, Tone, View};
 use crate::document::Document;
 use crate::findings::{Finding, Grade, counts};
@@ -86,7 +88,7 @@ pub fn subject(suite: &SuiteDocument) -> String {
 
 /// The suite in one line for scripts.
 pub fn brief(suite: &SuiteDocument) -> String {
-    let missed = misses(suite).into_iter().next();
+    let missed = failures(suite).into_iter().chain(misses(suite)).next();
     let findings = suite.findings.iter().filter(|finding| finding.grade == Grade::Finding).count();
     let findings = (findings > 0).then(|| format!("audit: {}", counted(findings as u64, "finding")));
     [Some(result(suite).words()), missed, findings].into_iter().flatten().collect::<Vec<_>>().join("; ")
@@ -153,8 +155,9 @@ fn result(suite: &SuiteDocument) -> Text {
 
 /// The runs that failed or are missing, each with the reason.
 fn failures(suite: &SuiteDocument) -> Vec<String> {
-    let failed = suite.runs.iter().filter(|run| run.reason.is_some() && !run.is_whole(suite.rounds));
-    failed.map(|run| format!("{}: {}", run.name, run.reason.clone().unwrap_or_default())).collect()
+    let failed = suite.runs.iter().filter(|run| !run.is_whole(suite.rounds));
+    let reasons = failed.filter_map(|run| Some((run.name.clone(), run.reason.clone()?)));
+    told_once(reasons, suite.runs.len())
 }
 
 /// What runs did not show that they were expected to show, and the words in capitals of their own results: what several runs have in
@@ -164,7 +167,8 @@ fn misses(suite: &SuiteDocument) -> Vec<String> {
         let expected = run.not_met().map(|missed| missed.words());
         expected.chain(own_words(run)).map(|words| (run.name.clone(), words)).collect::<Vec<_>>()
     };
-    let made = suite.runs.iter().filter(|run| !run.results.is_empty());
+    // What a run that failed did not show is told by its reason.
+    let made = suite.runs.iter().filter(|run| run.results.iter().any(is_whole));
     told_once(made.flat_map(of_run), suite.runs.len())
 }
 
@@ -190,14 +194,8 @@ fn own_words(run: &SuiteRun) -> Option<String> {
     let is_held = |word: &Word| {
         matches!(word, Word::GoalMissed | Word::GoalUndecided | Word::WrongValues | Word::NotSure)
     };
-    let words: Vec<Word> =
-        run.results.iter().flat_map(|result| Headline::of(result).words).filter(is_held).collect();
-    let mut named: Vec<&str> = Vec::new();
-    for word in words {
-        if !named.contains(&word.text()) {
-            named.push(word.text());
-        }
-    }
+    let words = run.results.iter().flat_map(|result| Headline::of(result).words).filter(is_held);
+    let named = each_once(words.map(Word::text));
     (!named.is_empty()).then(|| named.join(", "))
 }
 
@@ -210,16 +208,6 @@ fn shortened(label: &'static str, all: Vec<String>, most: usize) -> Vec<Line> {
     });
     let more = (more > 0).then(|| Line::new("", Text::plain(format!("and {more} more: -v"))));
     shown.chain(more).collect()
-}
-
-fn made_again(count: u32) -> Option<Line> {
-    let many = u64::from(count);
-    let words = format!(
-        "{} failed and {} made again; no figure has anything of them",
-        counted(many, "run"),
-        was(many)
-    );
-    (count > 0).then(|| Line::warning("Again", words))
 }
 
 /// The table with a row for each run.
@@ -300,13 +288,7 @@ fn hits(figures: &[RunFigures]) -> String {
 
 /// The limits of the rounds, each once.
 fn limits(figures: &[RunFigures]) -> String {
-    let mut named: Vec<&str> = Vec::new();
-    for run in figures {
-        if !run.limit.is_empty() && !named.contains(&run.limit.as_str()) {
-            named.push(&run.limit);
-        }
-    }
-    named.join(", ")
+    each_once(figures.iter().map(|run| run.limit.as_str()).filter(|limit| !limit.is_empty())).join(", ")
 }
 
 /// What is not as it should be in a run, in a few words; empty where all is.
@@ -314,18 +296,11 @@ fn outcome(suite: &SuiteDocument, run: &SuiteRun) -> String {
     if run.results.is_empty() {
         return if run.reason.is_some() { "FAILED" } else { "not made" }.to_owned();
     }
-    let words: Vec<Word> =
-        run.results.iter().flat_map(|result: &Document| Headline::of(result).words).collect();
-    let mut named: Vec<&str> = Vec::new();
-    for word in words {
-        if !named.contains(&word.text()) {
-            named.push(word.text());
-        }
-    }
     if run.results.len() < suite.rounds as usize {
         return format!("{} of {} rounds", run.results.len(), suite.rounds);
     }
-    named.join(", ")
+    let words = run.results.iter().flat_map(|result: &Document| Headline::of(result).words);
+    each_once(words.map(Word::text)).join(", ")
 }
 
 /// A finding or a note with its run.

@@ -8,7 +8,7 @@ use pummel_fronts::outputs::Outputs;
 use pummel_fronts::values;
 use pummel_fronts::values::ValueError;
 use pummel_fronts::values::server_uri::is_in;
-use pummel_logic::plan::{Phase, Plan, Transport, Work};
+use pummel_logic::plan::{Phase, Plan, Work};
 use pummel_logic::secrets::masked_text;
 use pummel_measure::compare::RUNS_MAX;
 use pummel_report::forms::FORMS;
@@ -17,6 +17,7 @@ use crate::commands::common_options::{CommonOptions, first_line};
 use crate::commands::one_run::{SeveralRuns, refuse_stdin};
 use crate::job::detection::Detection;
 use crate::job::series::ServerCare;
+use crate::job::server_program::{refuse_datagrams, words_of};
 
 /// How the sides differ, and how often each is measured.
 #[derive(Args, Clone, Debug)]
@@ -157,20 +158,10 @@ fn side(
     let job = native::run(&typed, inputs)?;
     SeveralRuns::Sides.refuse_saved(&typed, &job.plan)?;
     refuse_stdin(&job.plan)?;
-    let program = given.program.map(|program| {
-        let words = shell_words::split(program).ok().filter(|words| !words.is_empty());
-        words.ok_or_else(|| UsageError::Value {
-            flag: format!("{}-program", given.flag),
-            value: program.to_owned(),
-            accepted: "expected the words of a command line, with all quotes closed".to_owned(),
-        })
-    });
-    let program = program.transpose()?;
-    if program.is_some() && job.plan.transport == Transport::Udp {
-        return Err(UsageError::Missing(format!(
-            "'{}-program' is accepted without --udp only: pummel tells by a connection whether the server listens",
-            given.flag
-        )));
+    let flag = format!("{}-program", given.flag);
+    let program = given.program.map(|program| words_of(program, &flag)).transpose()?;
+    if program.is_some() {
+        refuse_datagrams(&job.plan, &format!("'{flag}'"))?;
     }
     let care = match (&program, &args.restart) {
         (Some(words), _) => ServerCare::Program(words.clone()),

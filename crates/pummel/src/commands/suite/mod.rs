@@ -17,7 +17,7 @@ use pummel_fronts::native::{RunArgs, Typed};
 use pummel_fronts::outputs::{InputFile, Outputs, files_of};
 use pummel_fronts::values;
 use pummel_fronts::values::ValueError;
-use pummel_logic::plan::{Labels, Transport};
+use pummel_logic::plan::Labels;
 use pummel_logic::secrets::{masked_text, masked_words};
 use pummel_report::forms::FORMS;
 use pummel_report::suite::{Expectation, SuiteDocument, SuiteRun};
@@ -36,7 +36,7 @@ use crate::job::result_files::ResultFiles;
 use crate::job::runner::NotRun;
 use crate::job::series::{SeriesSide, SeriesStyle, ServerCare, tell_end};
 use crate::job::series_result::follow;
-use crate::job::server_program::ServerProgram;
+use crate::job::server_program::{ServerProgram, refuse_datagrams, words_of};
 use crate::output::print;
 use crate::parser_answer::answer;
 use crate::stderr::say;
@@ -287,16 +287,9 @@ fn prepared(args: &SuiteArgs, suite: Suite, inputs: &FrontInputs) -> Result<Prep
     Ok(Prepared { jobs, document, program: program.filter(|_| stays) })
 }
 
-/// The words of a program.
+/// The words of a program, where there is one.
 fn program_words(program: Option<&str>, flag: &str) -> Result<Option<Vec<String>>, UsageError> {
-    let Some(program) = program else { return Ok(None) };
-    let words = shell_words::split(program).ok().filter(|words| !words.is_empty());
-    let words = words.ok_or_else(|| UsageError::Value {
-        flag: flag.to_owned(),
-        value: masked_text(program),
-        accepted: "expected the words of a command line, with all quotes closed".to_owned(),
-    })?;
-    Ok(Some(words))
+    program.map(|program| words_of(program, flag)).transpose()
 }
 
 /// Refuses the forms of a result that a suite does not have.
@@ -354,11 +347,8 @@ impl Unprepared {
         let job = native::run(&typed, inputs).map_err(of_run)?;
         refuse_stdin(&job.plan).map_err(of_run)?;
         let own_program = program_words(entry.program.as_deref(), "program").map_err(of_run)?;
-        if (own_program.is_some() || suite.program.is_some()) && job.plan.transport == Transport::Udp {
-            return Err(of_run(UsageError::Missing(
-                "a program is accepted without --udp only: pummel tells by a connection whether the server listens"
-                    .to_owned(),
-            )));
+        if own_program.is_some() || suite.program.is_some() {
+            refuse_datagrams(&job.plan, "a program").map_err(of_run)?;
         }
         let options = shell_words::join(masked_words(&entry.options));
         let (name, expectations) = (entry.name.clone(), entry.expectations.clone());
